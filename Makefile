@@ -1,0 +1,77 @@
+# Every target sets up what it needs in .venv and is quick when nothing changed: `make demo` on a fresh clone is enough.
+
+VENV := .venv
+BIN := $(VENV)/bin
+MADE := $(VENV)/.stamp-made
+RUNTIME := $(VENV)/.stamp-runtime
+DEV := $(VENV)/.stamp-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# A name on PATH proves nothing (a pyenv shim may stand for a version that is not active, and some systems keep the
+# venv module in a package of its own), so each candidate is run.
+CANDIDATES := $(or $(PYTHON),python3.13 python3.12 python3.11 python3)
+USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+
+# Two targets at once would install into one environment at once.
+.NOTPARALLEL:
+
+.PHONY: help demo test lint format types rules bench clean
+
+help:
+	@echo "make demo    run the demonstration: checkpoint, kill -9, restore, compare (ARGS=... are passed on)"
+	@echo "make test    run the tests (ARGS=... are passed to pytest)"
+	@echo "make lint    check style and formatting"
+	@echo "make format  rewrite files to the style"
+	@echo "make types   check types"
+	@echo "make rules   print for each rule the tests that prove it"
+	@echo "make bench   run the benchmarks (ARGS=... are passed on)"
+	@echo "make clean   remove the virtual environment and everything built"
+
+demo: $(RUNTIME)
+	$(BIN)/ckptctl demo $(ARGS)
+
+test: $(DEV)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(DEV)
+	$(BIN)/mypy
+
+rules: $(DEV)
+	$(BIN)/python -m tools.rules $(ARGS)
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	@for candidate in $(CANDIDATES); do \
+	    if "$$candidate" -c '$(USABLE)' >/dev/null 2>&1; then \
+	        echo "Making $(VENV) with $$candidate"; \
+	        "$$candidate" -m venv --clear $(VENV) && touch $@; \
+	        exit; \
+	    fi; \
+	done; \
+	echo "No Python 3.11 or newer with the venv module was found (tried: $(CANDIDATES))." >&2; \
+	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1
+
+$(RUNTIME): $(MADE) pyproject.toml
+	@echo "Installing what the project needs into $(VENV)"
+	@$(PIP) install --editable .
+	@touch $@
+
+$(DEV): $(MADE) pyproject.toml
+	@echo "Installing what the project and its development need into $(VENV)"
+	@$(PIP) install --editable '.[dev]'
+	@touch $(RUNTIME) $@

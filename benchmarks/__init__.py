@@ -1,0 +1,1 @@
+"""Measurements of the whole, run by `make bench`; not installed."""

@@ -1,0 +1,7 @@
+"""What all tests share."""
+
+from hypothesis import HealthCheck, settings
+
+# A slow machine is no bug of ours: the time limit per test (pyproject.toml) is the only one.
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
