@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 MADE := $(VENV)/.stamp-made
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
+BENCH := $(VENV)/.stamp-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # A name on PATH proves nothing (a pyenv shim may stand for a version that is not active, and some systems keep the
@@ -15,11 +16,13 @@ USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 # Two targets at once would install into one environment at once.
 .NOTPARALLEL:
 
-.PHONY: help demo test lint format types rules bench clean
+.PHONY: help demo test test-pure vectors lint format types rules bench clean
 
 help:
 	@echo "make demo    run the demonstration: checkpoint, kill -9, restore, compare (ARGS=... are passed on)"
 	@echo "make test    run the tests (ARGS=... are passed to pytest)"
+	@echo "make test-pure  run the tests of the format in plain Python, as without a C compiler"
+	@echo "make vectors  read the vectors of the format with a reader in JavaScript (needs node and npm)"
 	@echo "make lint    check style and formatting"
 	@echo "make format  rewrite files to the style"
 	@echo "make types   check types"
@@ -32,6 +35,25 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	$(BIN)/python -m pytest $(ARGS)
+
+test-pure: $(DEV)
+	CKPTFMT_PURE_PYTHON=1 $(BIN)/python -m pytest tests/ckptfmt tests/properties $(ARGS)
+
+# The second reader of the format: no code of ours, so that FORMAT.md alone is enough to write one.
+READER := tests/vectors/reader
+
+vectors:
+	@if ! npm --version >/dev/null 2>&1 || ! node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null; then \
+	    echo "***" >&2; \
+	    echo "*** SKIPPED: the vectors were NOT read by the second reader: it needs node 18 or newer, and npm" >&2; \
+	    echo "***" >&2; \
+	else \
+	    $(MAKE) --silent --no-print-directory $(READER)/node_modules/.package-lock.json && node $(READER)/run.mjs; \
+	fi
+
+$(READER)/node_modules/.package-lock.json: $(READER)/package.json $(READER)/package-lock.json
+	@npm ci --prefix $(READER) --no-audit --no-fund --silent
+	@touch $@
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -47,11 +69,11 @@ types: $(DEV)
 rules: $(DEV)
 	$(BIN)/python -m tools.rules $(ARGS)
 
-bench: $(DEV)
+bench: $(BENCH)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf ckptfmt/proof.c ckptfmt/proof.*.so $(READER)/node_modules $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
@@ -66,12 +88,20 @@ $(MADE):
 	echo "Install one, or name it: make PYTHON=/path/to/python3.11 ..." >&2; \
 	exit 1
 
-$(RUNTIME): $(MADE) pyproject.toml
+# What the compiled form of the package is built from: a change builds it anew.
+COMPILED := setup.py ckptfmt/proof.py ckptfmt/proof.pxd
+
+$(RUNTIME): $(MADE) pyproject.toml $(COMPILED)
 	@echo "Installing what the project needs into $(VENV)"
 	@$(PIP) install --editable .
 	@touch $@
 
-$(DEV): $(MADE) pyproject.toml
+$(DEV): $(MADE) pyproject.toml $(COMPILED)
 	@echo "Installing what the project and its development need into $(VENV)"
 	@$(PIP) install --editable '.[dev]'
+	@touch $(RUNTIME) $@
+
+$(BENCH): $(RUNTIME)
+	@echo "Installing the peers of the benchmarks into $(VENV)"
+	@$(PIP) install --editable '.[bench]'
 	@touch $(RUNTIME) $@

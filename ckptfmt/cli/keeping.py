@@ -1,0 +1,60 @@
+"""``copy`` and ``prune``: they change what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from ckptfmt.checkpoint import open_checkpoint
+from ckptfmt.cli.arguments import Arguments
+from ckptfmt.cli.output import Output
+from ckptfmt.cli.progress import bytes_to_read, metered
+from ckptfmt.copying import copy as copy_checkpoint
+from ckptfmt.display import size_text
+from ckptfmt.pruning import prune as prune_run
+
+
+def copy(arguments: Arguments, output: Output) -> int:
+    with metered("copy") as meter:
+        meter.expect(2 * bytes_to_read(open_checkpoint(arguments.url)))  # written, then read back
+        result = copy_checkpoint(arguments.url, arguments.other, progress=meter.add)
+    output.line(
+        f"{arguments.other}: complete; {result.copied} files of records copied "
+        f"({size_text(result.copied_bytes)}), {result.present} were there already"
+    )
+    output.result({"url": arguments.other, **asdict(result)})
+    return 0
+
+
+def prune(arguments: Arguments, output: Output) -> int:
+    result = prune_run(
+        arguments.url,
+        keep=arguments.keep,
+        keep_seconds=arguments.keep_age,
+        minimum_age=arguments.min_age,
+        verify=arguments.verify,
+        dry_run=arguments.dry_run,
+    )
+    if result.removed:
+        output.table(
+            ("would remove" if result.dry_run else "removed", "kind", "files", "size", "reason"),
+            (
+                (each.path, each.kind, each.files, size_text(each.size), each.reason)
+                for each in result.removed
+            ),
+        )
+    if result.kept:
+        output.table(("kept", "reason"), ((each.path, each.reason) for each in result.kept))
+    done = "would be removed" if result.dry_run else "removed"
+    files = sum(each.files for each in result.removed)
+    output.line(f"{files} files, {size_text(result.size)} {done}")
+    output.result(
+        {
+            "url": arguments.url,
+            "dry_run": result.dry_run,
+            "files": files,
+            "bytes": result.size,
+            "removed": [asdict(each) for each in result.removed],
+            "kept": [asdict(each) for each in result.kept],
+        }
+    )
+    return 0

@@ -1,0 +1,227 @@
+"""What changed from one checkpoint to another, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final
+
+from ckptfmt.checkpoint import Checkpoint, open_checkpoint
+from ckptfmt.comparing import Difference, compare
+from ckptfmt.identity import EpisodeId
+from ckptfmt.participant import ParticipantCheckpoint
+from ckptfmt.stored import StoredRecord
+from ckptfmt.stores import Url
+
+MOST_PLACES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeDiff:
+    """One rollout that both checkpoints hold, and not in the same state.
+
+    ``left`` and ``right`` are the capture keys (the attempt may differ). ``envelope`` holds what changed
+    there: ``boundary``, ``schema``, ``references`` → the two values. ``places`` are the first differences of
+    the payloads; ``more``: there are others.
+    """
+
+    rollout_id: str
+    left: str
+    right: str
+    envelope: Mapping[str, tuple[Any, Any]]
+    places: tuple[Difference, ...]
+    more: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rollout_id": self.rollout_id,
+            "left": self.left,
+            "right": self.right,
+            "envelope": {name: list(pair) for name, pair in self.envelope.items()},
+            "places": [each._asdict() for each in self.places],
+            "more": self.more,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantDiff:
+    """What changed in one participant. ``added`` and ``removed`` are capture keys, sorted; ``same`` counts
+    the records that are equal. ``kind`` holds the two kinds, None where there is no such participant."""
+
+    name: str
+    kind: tuple[str | None, str | None]
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[EpisodeDiff, ...] = ()
+    same: int = 0
+
+    @property
+    def is_same(self) -> bool:
+        return self.kind[0] == self.kind[1] and not (self.added or self.removed or self.changed)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": list(self.kind),
+            "added": list(self.added),
+            "removed": list(self.removed),
+            "changed": [each.to_json() for each in self.changed],
+            "same": self.same,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDiff:
+    """What changed from ``left`` to ``right`` (their URLs): ``header`` for what ``checkpoint.json`` alone
+    says (sequence, restarts, marks), ``state`` for the controller's state, then participant by
+    participant, by name."""
+
+    left: str
+    right: str
+    header: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    state: tuple[Difference, ...] = ()
+    participants: tuple[ParticipantDiff, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the records, restarts, marks and state are the same (sequence and id may differ)."""
+        named = {"restarts", "marks"}.intersection(self.header)
+        return not named and not self.state and all(each.is_same for each in self.participants)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "left": self.left,
+            "right": self.right,
+            "same": self.is_same,
+            "header": {name: list(pair) for name, pair in self.header.items()},
+            "state": [each._asdict() for each in self.state],
+            "participants": [each.to_json() for each in self.participants],
+        }
+
+    def __str__(self) -> str:
+        from ckptfmt.difftext import diff_text
+
+        return diff_text(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from ckptfmt.notebook import preformatted
+
+        return preformatted(str(self))
+
+
+def diff(
+    left: Checkpoint | Url, right: Checkpoint | Url, *, most_places: int = MOST_PLACES
+) -> CheckpointDiff:
+    """Compare two checkpoints, record by record, exactly: type, value, sign of zero, order of keys; NaN is
+    equal to NaN.
+
+    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads
+    of the same bytes not decoded, and no more than two records are in memory. ``most_places`` bounds the
+    differences that are listed of one payload. Raises what reading raises.
+    """
+    one = left if isinstance(left, Checkpoint) else open_checkpoint(left)
+    other = right if isinstance(right, Checkpoint) else open_checkpoint(right)
+    return CheckpointDiff(
+        one.url,
+        other.url,
+        _header(one, other),
+        ()
+        if one.body is None or other.body is None
+        else tuple(islice(compare(one.state, other.state), most_places)),
+        tuple(_participant(one, other, name, most_places) for name in sorted({*one, *other})),
+    )
+
+
+def _header(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
+    pairs: dict[str, tuple[Any, Any]] = {"id": (one.id, other.id)}
+    if one.body is not None and other.body is not None:
+        pairs |= {
+            "sequence": (one.sequence, other.sequence),
+            "restarts": (list(one.restarts), list(other.restarts)),
+            "marks": (dict(one.marks), dict(other.marks)),
+        }
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _participant(one: Checkpoint, other: Checkpoint, name: str, most: int) -> ParticipantDiff:
+    if name not in one:
+        part = other[name]
+        return ParticipantDiff(name, (None, part.kind), added=tuple(sorted(part.episodes)))
+    if name not in other:
+        part = one[name]
+        return ParticipantDiff(name, (part.kind, None), removed=tuple(sorted(part.episodes)))
+    left, right = one[name], other[name]
+    kind = (left.kind, right.kind)
+    if left.digest == right.digest or _same_records(left, right):
+        return ParticipantDiff(name, kind, same=len(left))
+    here, there = _by_rollout(left.episodes), _by_rollout(right.episodes)
+    changed = [
+        found
+        for mine, theirs in _pairs(left, right, here, there)
+        if (found := _episode(mine, theirs, most)) is not None
+    ]
+    return ParticipantDiff(
+        name,
+        kind,
+        added=tuple(sorted(key for rollout, key in there.items() if rollout not in here)),
+        removed=tuple(sorted(key for rollout, key in here.items() if rollout not in there)),
+        changed=tuple(changed),
+        same=len(here.keys() & there.keys()) - len(changed),
+    )
+
+
+def _same_records(left: ParticipantCheckpoint, right: ParticipantCheckpoint) -> bool:
+    """The files are named by their bytes: manifests of two checkpoints may name the same ones."""
+    return left.manifest.segments == right.manifest.segments
+
+
+def _by_rollout(keys: Iterable[str]) -> dict[str, str]:
+    return {EpisodeId.from_capture_key(key).rollout_id: key for key in keys}
+
+
+def _pairs(
+    left: ParticipantCheckpoint,
+    right: ParticipantCheckpoint,
+    here: Mapping[str, str],
+    there: Mapping[str, str],
+) -> Iterator[tuple[StoredRecord, StoredRecord]]:
+    """The records of each rollout that both have, in the order of ``left``.
+
+    Writers keep their order mostly, so the other side is read along; what is not next there is fetched alone.
+    """
+    along = (record for record in right.read() if record.episode.rollout_id in here)
+    following = next(along, None)
+    for record in left.read():
+        rollout = record.episode.rollout_id
+        if rollout not in there:
+            continue
+        if following is not None and following.episode.rollout_id == rollout:
+            yield record, following
+            following = next(along, None)
+        else:
+            yield record, right[there[rollout]]
+
+
+def _episode(left: StoredRecord, right: StoredRecord, most: int) -> EpisodeDiff | None:
+    envelope: dict[str, tuple[Any, Any]] = {}
+    for name in ("boundary", "schema", "references"):
+        pair = (getattr(left, name), getattr(right, name))
+        if pair[0] != pair[1]:
+            envelope[name] = pair if name != "references" else (list(pair[0]), list(pair[1]))
+    places: list[Difference] = []
+    if left.json_payload != right.json_payload:
+        places = list(islice(compare(left.payload, right.payload), most + 1))
+    if left.episode == right.episode and not envelope and not places:
+        return None
+    return EpisodeDiff(
+        left.episode.rollout_id,
+        left.episode.capture_key,
+        right.episode.capture_key,
+        envelope,
+        tuple(places[:most]),
+        len(places) > most,
+    )

@@ -1,0 +1,115 @@
+"""Data as text for people: ids and numbers come from files, so nothing in them may act on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ckptfmt.checkpoint import Checkpoint
+    from ckptfmt.listing import Listing
+
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def printable(text: str) -> str:
+    """``text`` with everything that is not printable escaped (control characters, changes of direction)."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def size_text(size: int) -> str:
+    """A number of bytes with a unit: ``512 bytes``, ``3.4 MiB``."""
+    if size < 1024:
+        return f"{size} bytes"
+    amount, unit = float(size), 0
+    while amount >= 1024 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.1f} {_UNITS[unit]}"
+
+
+def count_text(count: int, one: str, many: str = "") -> str:
+    """A number of things: ``1 record``, ``2 records``, ``3 lives``."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def fraction_text(part: float, whole: float) -> str:
+    """``part`` of ``whole`` in percent."""
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def columns_text(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as aligned columns, two spaces between them; None is shown as nothing."""
+    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in texts
+    )
+
+
+LISTING_COLUMNS: Final = (
+    "checkpoint",
+    "state",
+    "id",
+    "sequence",
+    "participants",
+    "episodes",
+    "size",
+    "reason",
+)
+
+
+def listing_rows(listing: Listing) -> list[tuple[object, ...]]:
+    """One row for each checkpoint of a listing, by :data:`LISTING_COLUMNS`."""
+    return [
+        (
+            each.name,
+            each.state,
+            each.checkpoint_id,
+            each.sequence,
+            each.participants,
+            each.episodes,
+            None if each.size is None else size_text(each.size),
+            each.reason,
+        )
+        for each in listing
+    ]
+
+
+def run_text(listing: Listing) -> str:
+    """How much there is in a run."""
+    lives = count_text(len(listing.lives), "life", "lives")
+    return f"{count_text(len(listing), 'checkpoint')}, {lives}"
+
+
+def listing_text(listing: Listing) -> str:
+    """A listing as a table, and a line for what belongs to no checkpoint."""
+    lines = [f"{printable(listing.url)}: {run_text(listing)}"]
+    if len(listing):
+        lines.append(columns_text([LISTING_COLUMNS, *listing_rows(listing)]))
+    if listing.leftovers:
+        lines.append(leftovers_text(listing))
+    return "\n".join(lines)
+
+
+def leftovers_text(listing: Listing) -> str:
+    """How much belongs to no checkpoint: one line."""
+    size = sum(each.size for each in listing.leftovers)
+    count = count_text(len(listing.leftovers), "leftover")
+    return f"{count}, {size_text(size)}: ckptfmt prune removes what is old"
+
+
+def checkpoint_text(checkpoint: Checkpoint) -> str:
+    """One line about a checkpoint, from what was read when it was opened."""
+    url = printable(checkpoint.url)
+    body = checkpoint.body
+    participants = count_text(len(checkpoint), "participant")
+    if body is None:
+        return f"<Checkpoint {url}: {participants}, without checkpoint.json>"
+    restarts = f", {count_text(len(body.restarts), 'restart')}" if body.restarts else ""
+    return (
+        f"<Checkpoint {url}: {printable(body.checkpoint_id)}, sequence {body.sequence}, "
+        f"{count_text(len(body.episodes), 'episode')}{restarts}, {participants}, complete>"
+    )

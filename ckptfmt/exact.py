@@ -1,0 +1,36 @@
+"""Which values are exact: None, bool, int, float, str, list, and dict with str keys, of exactly these types,
+at most 250 deep. `encode` proves that and encodes, as one step; how is in `proof`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ckptfmt import collector
+from ckptfmt.errors import LimitExceeded
+from ckptfmt.limits import DEFAULT_LIMITS, Limits
+from ckptfmt.patches import Exact
+from ckptfmt.proof import encode_patched, encode_plain, where
+
+
+class Encoded(NamedTuple):
+    """The bytes of an exact value: strict JSON, and the JSON of its patches (empty when there are none)."""
+
+    data: bytes
+    patches: bytes
+
+
+def encode(value: Exact, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS) -> Encoded:
+    """Encode ``value``, or raise :class:`InexactValue` with the path of what is not exact.
+
+    Raises :class:`LimitExceeded` for a value of more than ``limits.record_values`` values, or more bytes than
+    ``limits.record_bytes``. ``episode`` is only for the errors.
+    """
+    with collector.paused():
+        plain = encode_plain(value, limits)
+        encoded = Encoded(*encode_patched(value, episode, limits)) if plain is None else Encoded(plain, b"")
+    if len(encoded.data) + len(encoded.patches) > limits.record_bytes:
+        raise LimitExceeded(
+            f"{where(episode)}the record has more than {limits.record_bytes} bytes; split it, or save less"
+        )
+    return encoded

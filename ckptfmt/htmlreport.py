@@ -1,0 +1,224 @@
+"""A page about one checkpoint: one file, no network, no script.
+
+Every record is read once, verified on the way; of payloads only the sizes are kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ckptfmt.checkpoint import Checkpoint
+from ckptfmt.display import count_text, fraction_text, size_text
+from ckptfmt.errors import CheckpointError, StoreError
+from ckptfmt.notebook import escaped, table
+
+_MOST_ROWS: Final = 20
+_MOST_BARS: Final = 60
+_MOST_RESTARTS: Final = 500
+
+_STYLE: Final = """
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+table { border-collapse: collapse; } th { border-bottom: 1px solid #999; font-weight: 600; }
+th, td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
+.bars td:last-child { width: 24em; } .bar { background: #4a7fb5; height: .8em; min-width: 1px; }
+.good { color: #1d6b2f; } .bad { color: #a11; }
+"""
+
+
+@dataclass
+class _Participant:
+    name: str
+    kind: str | None = None
+    records: int = 0
+    stored: int = 0
+    plain: int = 0
+    problem: str | None = None
+
+
+@dataclass
+class _Figures:
+    """What one pass over all records found."""
+
+    participants: list[_Participant] = field(default_factory=list)
+    boundaries: dict[str, int | None] = field(default_factory=dict)
+    """Episode → its highest boundary in any participant."""
+    sizes: Counter[str] = field(default_factory=Counter)
+    """Episode → bytes of its payloads in all participants."""
+    largest: list[tuple[int, str, str]] = field(default_factory=list)
+    """Size, episode and participant of the largest records, as a heap."""
+
+    @property
+    def problems(self) -> list[str]:
+        return [each.problem for each in self.participants if each.problem is not None]
+
+
+def html_report(checkpoint: Checkpoint) -> str:
+    """The page. Damage is said in it, and does not stop it. Raises :class:`StoreError`."""
+    figures = _read(checkpoint)
+    title = f"Checkpoint {checkpoint.body.checkpoint_id if checkpoint.body else checkpoint.url}"
+    sections = [
+        f"<h1>{escaped(title)}</h1>",
+        _facts(checkpoint, figures),
+        _section("Sizes by participant", _participants(figures)),
+        _section("Episodes by boundary", _by_boundary(figures)),
+        _section("Oldest episodes", _oldest(figures), "Those with the most steps behind them."),
+        _section("Largest episodes", _largest_episodes(figures), "Bytes of payload in all participants."),
+        _section("Largest records", _largest_records(figures)),
+        _section("Restarts", _restarts(checkpoint), "Rollouts that nobody saved: they start over."),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{escaped(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(sections)
+        + "\n</body></html>\n"
+    )
+
+
+def _read(checkpoint: Checkpoint) -> _Figures:
+    figures = _Figures()
+    for name in checkpoint:
+        found = _Participant(name)
+        figures.participants.append(found)
+        try:
+            part = checkpoint[name]
+            found.kind, found.records, found.stored = part.kind, len(part), part.manifest.bytes
+            found.plain = sum(segment.plain for segment in part.manifest.segments)
+            for record in part:
+                _count(figures, name, record.episode.capture_key, record.boundary, record.size)
+        except StoreError:
+            raise
+        except CheckpointError as error:
+            found.problem = str(error)
+    return figures
+
+
+def _count(figures: _Figures, name: str, key: str, boundary: int | None, size: int) -> None:
+    before = figures.boundaries.get(key)
+    if key not in figures.boundaries or (boundary is not None and (before is None or boundary > before)):
+        figures.boundaries[key] = boundary
+    figures.sizes[key] += size
+    heapq.heappush(figures.largest, (size, key, name))
+    if len(figures.largest) > _MOST_ROWS:
+        heapq.heappop(figures.largest)
+
+
+def _section(title: str, content: str, note: str = "") -> str:
+    said = f"<p>{escaped(note)}</p>" if note else ""
+    return f"<h2>{escaped(title)}</h2>{said}{content}"
+
+
+def _facts(checkpoint: Checkpoint, figures: _Figures) -> str:
+    body = checkpoint.body
+    rows: list[tuple[str, object]] = [("url", checkpoint.url)]
+    if body is not None:
+        rows += [("sequence", body.sequence), ("cut", checkpoint.cut), ("digest", body.digest)]
+    rows += [
+        ("participants", len(checkpoint)),
+        ("records", sum(each.records for each in figures.participants)),
+        ("episodes", len(figures.boundaries)),
+        ("stored", size_text(sum(each.stored for each in figures.participants))),
+    ]
+    if body is None:
+        rows.append(("state", "without checkpoint.json"))
+    problems = figures.problems
+    if not problems:
+        said = '<p class="good">Every record was read and is what was written.</p>'
+    else:
+        count = count_text(len(problems), "participant is", "participants are")
+        said = f'<p class="bad">{count} damaged: {escaped("; ".join(problems))}</p>'
+    return said + table(("", ""), rows)
+
+
+def _participants(figures: _Figures) -> str:
+    whole = sum(each.stored for each in figures.participants)
+    ordered = sorted(figures.participants, key=lambda each: (-each.stored, each.name))
+    return _bars(
+        ("participant", "kind", "records", "stored", "plain", "share"),
+        (
+            (
+                (
+                    *(each.name, each.kind, each.records, size_text(each.stored), size_text(each.plain)),
+                    fraction_text(each.stored, whole),
+                ),
+                each.stored,
+            )
+            for each in ordered
+        ),
+    )
+
+
+def _by_boundary(figures: _Figures) -> str:
+    counts = Counter(figures.boundaries.values())
+    none = counts.pop(None, 0)
+    numbers = sorted(boundary for boundary in counts if boundary is not None)
+    width = 1 if not numbers else -(-(numbers[-1] - numbers[0] + 1) // _MOST_BARS)
+    groups: Counter[int] = Counter()
+    for boundary in numbers:
+        groups[boundary // width] += counts[boundary]
+    rows: list[tuple[tuple[object, ...], int]] = [(("none: from its input", none), none)] if none else []
+    for group in sorted(groups):
+        first = group * width
+        name = str(first) if width == 1 else f"{first} to {first + width - 1}"
+        rows.append(((name, groups[group]), groups[group]))
+    return _bars(("boundary", "episodes"), rows) if rows else "<p>No episodes.</p>"
+
+
+def _oldest(figures: _Figures) -> str:
+    ordered = heapq.nsmallest(
+        _MOST_ROWS,
+        figures.boundaries.items(),
+        key=lambda pair: (-1 if pair[1] is None else -pair[1] - 2, pair[0]),
+    )
+    return table(
+        ("episode", "boundary", "size"),
+        [(key, boundary, size_text(figures.sizes[key])) for key, boundary in ordered],
+    )
+
+
+def _largest_episodes(figures: _Figures) -> str:
+    ordered = heapq.nsmallest(_MOST_ROWS, figures.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
+    return _bars(
+        ("episode", "boundary", "size"),
+        (((key, figures.boundaries[key], size_text(size)), size) for key, size in ordered),
+    )
+
+
+def _largest_records(figures: _Figures) -> str:
+    ordered = sorted(figures.largest, key=lambda each: (-each[0], each[1], each[2]))
+    return table(
+        ("episode", "participant", "size"), [(key, name, size_text(size)) for size, key, name in ordered]
+    )
+
+
+def _restarts(checkpoint: Checkpoint) -> str:
+    restarts = checkpoint.restarts
+    if not restarts:
+        return "<p>None.</p>"
+    more = f"<p>and {len(restarts) - _MOST_RESTARTS} more</p>" if len(restarts) > _MOST_RESTARTS else ""
+    return f"<p>{len(restarts)}: {escaped(', '.join(restarts[:_MOST_RESTARTS]))}</p>{more}"
+
+
+def _bars(columns: Sequence[str], rows: Iterable[tuple[Sequence[object], int]]) -> str:
+    """A table whose last column is a bar as long as the row's number."""
+    listed = list(rows)
+    longest = max((number for _, number in listed), default=0)
+    return '<div class="bars">' + "".join(_bar_table(columns, listed, longest)) + "</div>"
+
+
+def _bar_table(
+    columns: Sequence[str], rows: Sequence[tuple[Sequence[object], int]], longest: int
+) -> Iterator[str]:
+    head = "".join(f"<th>{escaped(name)}</th>" for name in (*columns, ""))
+    yield f"<table><thead><tr>{head}</tr></thead><tbody>"
+    for cells, number in rows:
+        width = 100 * number / longest if longest else 0
+        shown = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
+        yield f'<tr>{shown}<td><div class="bar" style="width:{width:.1f}%"></div></td></tr>'
+    yield "</tbody></table>"

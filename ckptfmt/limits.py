@@ -1,0 +1,74 @@
+"""Every limit on what is read or written, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the format (the same for writer and reader) and sizes that a writer aims at.
+
+    The first group belongs to the format: another value makes other files. The rest bounds what untrusted
+        input may cost, or sets the pace of a writer; tests make them small.
+    """
+
+    depth: int = 250
+    """Nesting of a payload; its root container is 1. Below orjson's own limits for writing and reading."""
+
+    rollout_id_bytes: int = 256
+    attempt_digits: int = 9
+    participant_name_characters: int = 128
+
+    record_bytes: int = GIB
+    """Bytes of one line."""
+
+    record_values: int = 64 * MIB
+    """Values in one payload, counted wherever they are reached: sub-objects shared many times cannot explode.
+    """
+
+    manifest_bytes: int = 64 * MIB
+    """Bytes of a manifest, a ``cut.json`` or a ``lives/<n>.json``."""
+
+    index_bytes: int = 4 * GIB
+    index_head_bytes: int = 16 * MIB
+    """Bytes of the first line of an index."""
+
+    index_block_rows: int = 4096
+    """Rows in one block of an index."""
+
+    index_block_bytes: int = 2 * MIB
+    """Bytes of one block: more than 4,096 rows of the longest ids and numbers can need."""
+
+    checkpoint_bytes: int = GIB
+    """Bytes of ``checkpoint.json``, which holds the controller's state."""
+
+    window_bytes: int = 128 * MIB
+    """Window that a zstd frame may ask for."""
+
+    frame_plain_bytes: int = GIB
+    """Bytes that one zstd frame may unpack to."""
+
+    frame_stored_bytes: int = GIB + 16 * MIB
+    """Bytes of one frame as stored: what does not compress grows a little."""
+
+    segment_bytes: int = 64 * MIB
+    """Stored bytes at which a segment closes; a record as large as this has a segment of its own."""
+
+    unplaced_segments: int = 3
+    """Segments that may exist before they are placed, the growing one included."""
+
+    frame_bytes: int = 256 * KIB
+    """Plain bytes at which a frame closes."""
+
+    block_rows: int = 2048
+    """Rows at which a block of the index closes: as many as are parsed to find one record, in about 2 ms. The
+    head for a million records still comes with the first read."""
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -1,0 +1,214 @@
+"""Taking records one at a time and placing them as segments: what every writer does before it publishes."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from ckptfmt.encoding import Record, encode_line
+from ckptfmt.errors import Damaged, LimitExceeded, NotFound, SnapshotChanged
+from ckptfmt.fields import check_label, check_participant_name
+from ckptfmt.gate import Gate
+from ckptfmt.limits import KIB, Limits
+from ckptfmt.manifest import CODECS, Codec, Segment
+from ckptfmt.pipeline import Pipeline
+from ckptfmt.rows import Rows
+from ckptfmt.segments import Batch, ClosedSegment, Packer
+from ckptfmt.stores import Url, choose_store, local_path
+from ckptfmt.stores.base import Store
+
+Compression = Literal["auto", "none", "zstd"]
+
+_BYTES_BETWEEN_YIELDS: Final = 256 * KIB
+_RECORD_COST: Final = 2 * KIB
+"""What the work on one record counts as, in bytes, besides its own: small ones take time, too."""
+
+
+class Recorder(ABC):
+    """Takes records, from one thread at a time; what becomes of them in the end is for the kinds of it.
+
+    As a context manager it completes when the block ends, and aborts when it raises.
+    """
+
+    def __init__(
+        self,
+        url: Url,
+        *,
+        participant: str,
+        kind: str,
+        checkpoint_id: str,
+        compression: Compression,
+        spool: Url | None,
+        gate: Gate | None,
+        limits: Limits,
+    ) -> None:
+        if compression not in ("auto", *CODECS):
+            raise ValueError(f"compression is auto, none or zstd, not {compression!r}")
+        self._store = choose_store(url)
+        self._participant = check_participant_name(participant)
+        self._kind = check_label(kind, "kind")
+        self._checkpoint_id = check_label(checkpoint_id, "checkpoint id")
+        self._codec: Codec = "none" if compression == "auto" else compression
+        self._spool = None if spool is None else local_path(spool)
+        self._gate = Gate() if gate is None else gate
+        self._limits = limits
+        self._folder = self._store.at(participant)
+        self._expected: list[str] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        folder = self._folder
+
+        def place(closed: ClosedSegment, stopped: Callable[[], bool]) -> None:
+            folder.place(closed.segment.file, closed.holder, stopped)
+
+        packer = Packer(self._codec, self._limits, self._spool, self._expected)
+        # The threads know the pipeline and not this object, so a forgotten writer is collected, and ends
+        # them.
+        self._pipeline = Pipeline(packer, place, self._limits.unplaced_segments)
+        self._finalizer = weakref.finalize(self, _abandon, self._pipeline, folder)
+        self._batch = Batch()
+        self._rollouts: set[str] = set()
+        self._since_yield = 0
+        self._closed = False
+        self.accepted = 0
+        """Records taken so far; after an error, the number of the record to go on with."""
+
+    def write(self, record: Record) -> None:
+        """Take one record; ``accepted`` then counts it. A call that raises has taken nothing.
+
+        Raises :class:`InexactValue`, :class:`LimitExceeded` (a second record of one rollout, too),
+        :class:`Stopped`, :class:`SnapshotChanged`, and, for a segment before, :class:`StoreError` (see
+        :meth:`retry`).
+        """
+        self._check_open()
+        self._gate.check()
+        self._pipeline.raise_failure()
+        if self._batch.full:
+            self._hand_over()
+        rollout = record.episode.rollout_id
+        if rollout in self._rollouts:
+            raise LimitExceeded(
+                f"episode {record.episode}: the participant has a record of rollout {rollout} already; "
+                "one manifest holds at most one record per rollout"
+            )
+        key = record.episode.capture_key
+        line = encode_line(record, self._limits)
+        size = sum(map(len, line))
+        alone = size >= self._limits.segment_bytes
+        if alone and self._batch.lines:
+            self._hand_over()
+        self._rollouts.add(rollout)
+        batch = self._batch
+        batch.add(line, size, key, record.boundary)
+        batch.alone = alone
+        self.accepted += 1
+        if alone or batch.size >= self._limits.frame_bytes:
+            batch.full = True
+            if self._pipeline.offer(batch):
+                self._batch = Batch()
+        self._yield_after(size)
+
+    def _yield_after(self, size: int) -> None:
+        """Encoding holds the GIL: let an event loop in another thread run, though not for each small record.
+
+        One yield takes as long as encoding 30 to 100 KB.
+        """
+        self._since_yield += size + _RECORD_COST
+        if self._since_yield >= _BYTES_BETWEEN_YIELDS:
+            self._since_yield = 0
+            time.sleep(0)
+
+    def _hand_over(self) -> None:
+        """Give the batch to the pipeline, waiting for room; when that raises, the batch is still here."""
+        self._pipeline.hand_over(self._batch, self._gate.check)
+        self._batch = Batch()
+
+    def _place_all(self) -> tuple[tuple[Segment, ...], Rows]:
+        """Place what is left; returns the segments and the rows of the index. Raises like :meth:`write`."""
+        self._check_open()
+        self._gate.check()
+        if self._batch.lines:
+            self._hand_over()
+        self._pipeline.finish(self._gate.check)
+        if len(self._pipeline.placed) < len(self._expected):
+            raise SnapshotChanged(
+                "fewer records were written the second time; this checkpoint cannot be finished"
+            )
+        return tuple(self._pipeline.placed), self._pipeline.packer.rows
+
+    def retry(self) -> bool:
+        """After a :class:`StoreError`: try again what failed.
+
+        True: segments that are not placed yet are placed again, with the same bytes; go on with record
+        number ``accepted``. False: one that had been placed is gone, so the writer has started over at
+        ``accepted == 0``; write all records again: each segment must have its former digest, else
+        :class:`SnapshotChanged`. Raises :class:`StoreError` when the store cannot say what is there.
+        """
+        if self._is_complete:
+            return True
+        self._check_open()
+        if all(is_placed(self._folder, segment) for segment in list(self._pipeline.placed)):
+            self._pipeline.go_on()
+            return True
+        self._expected = max(self._expected, list(self._pipeline.packer.digests), key=len)
+        self._finalizer.detach()
+        self._pipeline.close()
+        self._begin()
+        return False
+
+    def abort(self) -> None:
+        """Give up: nothing is published, and no temporary file is left. Once complete, it does nothing."""
+        if not self._closed:
+            self._close()
+            self._folder.forget_empty_folders()
+
+    def _close(self) -> None:
+        self._closed = True
+        self._finalizer.detach()
+        self._pipeline.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("this writer has published or was aborted; create another one")
+
+    @property
+    @abstractmethod
+    def _is_complete(self) -> bool: ...
+
+    @abstractmethod
+    def _complete(self) -> None:
+        """Do what the end of a ``with`` block does."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._complete()
+        finally:
+            self.abort()
+
+    def __repr__(self) -> str:
+        state = "complete" if self._is_complete else "closed" if self._closed else "open"
+        return f"<ckptfmt.{type(self).__name__} of {self._participant}: {self.accepted} records, {state}>"
+
+
+def is_placed(folder: Store, segment: Segment) -> bool:
+    """Whether the segment's file is there, by its size. Raises :class:`StoreError`."""
+    try:
+        return folder.size(segment.file) == segment.stored
+    except (NotFound, Damaged):
+        return False
+
+
+def _abandon(pipeline: Pipeline, folder: Store) -> None:
+    pipeline.close()
+    folder.forget_empty_folders()

@@ -1,0 +1,76 @@
+"""The calls to the operating system that the local store makes, in one class that a test can replace."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import warnings
+from typing import Final
+
+_NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
+
+
+class Disk:
+    """Thin: each method is one system call and raises its OSError."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._warned = False
+
+    def create(self, path: str) -> int:
+        """Open a new file for writing. Mode 0666: the kernel takes the umask off, race-free."""
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+
+    def write(self, descriptor: int, data: memoryview) -> int:
+        return os.write(descriptor, data)
+
+    def sync(self, descriptor: int, path: str) -> None:
+        """Make a file's bytes durable. ``path`` says which file it is."""
+        os.fsync(descriptor)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target, follow_symlinks=False)
+
+    def replace(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        os.mkdir(path)
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
+
+    def open_for_reading(self, path: str) -> int:
+        """Open without following a link at the end of ``path`` and without waiting for a FIFO's writer."""
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable, where its file system can."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.sync(descriptor, path)
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY_SYNC:
+                raise
+            self._warn(path)
+        finally:
+            os.close(descriptor)
+
+    def _warn(self, path: str) -> None:
+        with self._lock:
+            if self._warned:
+                return
+            self._warned = True
+        warnings.warn(
+            f"{path}: this file system cannot sync a directory; a loss of power may take back "
+            "what was published",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,156 @@
+"""Strategies for hypothesis: exact values, values that are not exact, and records."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections import Counter, OrderedDict, defaultdict
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Any, NamedTuple
+
+import orjson
+from hypothesis import strategies as st
+
+from ckptfmt import EpisodeId, Record
+
+
+def any_text(max_size: int = 20) -> st.SearchStrategy[str]:
+    """Every string that Python has, surrogates alone and in any order included."""
+    character = st.characters(exclude_categories=()) | st.sampled_from(
+        '\ud800\udbff\udc00\udfff\ud83d\ude00\n\u2028\x00"\\'
+    )
+    return st.text(character, max_size=max_size)
+
+
+def any_integer() -> st.SearchStrategy[int]:
+    """Integers of any size, the edges of 64 bits often."""
+    edges = [
+        sign * (2**power + near) for sign in (-1, 1) for power in (31, 53, 63, 64, 200) for near in (-1, 0, 1)
+    ]
+    return st.integers() | st.sampled_from(edges) | st.integers(-(2**4000), 2**4000)
+
+
+def exact_scalars() -> st.SearchStrategy[Any]:
+    """None, bool, int, float (NaN, infinities and both zeros included), str."""
+    return st.none() | st.booleans() | any_integer() | st.floats() | any_text()
+
+
+def exact_values(max_leaves: int = 30) -> st.SearchStrategy[Any]:
+    """Everything that a payload can be, with odd keys, long runs of one type, and containers in
+    containers."""
+    runs = st.lists(st.floats(), max_size=150) | st.lists(st.integers(), max_size=150)
+    return st.recursive(
+        exact_scalars() | runs,
+        lambda inner: st.lists(inner, max_size=6) | st.dictionaries(any_text(8), inner, max_size=6),
+        max_leaves=max_leaves,
+    )
+
+
+class _Text(str):
+    __slots__ = ()
+
+
+class _Integer(int):
+    pass
+
+
+class _Float(float):
+    pass
+
+
+class _List(list[int]):
+    pass
+
+
+class _Dict(dict[str, int]):
+    pass
+
+
+class _Colour(Enum):
+    RED = "red"
+
+
+class _Level(IntEnum):
+    LOW = 1
+
+
+class _Pair(NamedTuple):
+    left: int
+    right: int
+
+
+class _Scalar:
+    """Like a scalar of numpy: neither orjson nor we take it for a number."""
+
+    def item(self) -> float:
+        return 1.0
+
+    def tolist(self) -> float:
+        return 1.0
+
+
+_OTHER_TYPES: list[Any] = [
+    *((1, 2), (), {1}, frozenset({1}), range(3)),
+    *(b"x", bytearray(b"x"), memoryview(b"x")),
+    *(1j, Decimal(1), _Scalar(), uuid.UUID(int=1)),
+    *(datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), datetime.date(2026, 1, 1), datetime.time(1)),
+    *(_Colour.RED, orjson.Fragment(b"not json"), object(), print, ..., NotImplemented, type),
+]
+_SUBCLASSES: list[Any] = [
+    *(_Text("a"), _Integer(1), _Float(1.0), _List([1]), _Dict(a=1), _Level.LOW, _Pair(1, 2)),
+    *(OrderedDict(a=1), defaultdict(list), Counter("a")),
+]
+_OTHER_KEYS: list[Any] = [
+    *({1: "a"}, {True: "a"}, {None: "a"}, {1.5: "a"}, {(1, 2): "a"}, {b"a": 1}),
+    *({_Text("a"): 2}, {_Level.LOW: 2}, {1: "int", "1": "str"}),
+]
+
+
+def inexact_leaves() -> st.SearchStrategy[Any]:
+    """Values of types that would not read back as they were."""
+    return st.sampled_from([*_OTHER_TYPES, *_SUBCLASSES, *_OTHER_KEYS])
+
+
+@st.composite
+def inexact_values(draw: st.DrawFn) -> tuple[Any, list[str | int]]:
+    """A value that is exact but for one place, and the path of that place."""
+    value = draw(inexact_leaves())
+    path: list[str | int] = []
+    for _ in range(draw(st.integers(0, 4))):
+        siblings = draw(st.lists(exact_values(4), max_size=3))
+        if draw(st.booleans()):
+            path.insert(0, len(siblings))
+            value = [*siblings, value]
+        else:
+            key = draw(any_text(5))
+            path.insert(0, key)
+            value = {**{f"sibling {number}": each for number, each in enumerate(siblings)}, key: value}
+    return value, path
+
+
+def episode_ids() -> st.SearchStrategy[EpisodeId]:
+    """Rollout ids and attempts that have a capture key."""
+    rollouts = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True).filter(_is_rollout_id)
+    return st.builds(EpisodeId, rollouts, st.integers(0, 999_999_999))
+
+
+def _is_rollout_id(text: str) -> bool:
+    try:
+        EpisodeId(text)
+    except ValueError:
+        return False
+    return True
+
+
+def records() -> st.SearchStrategy[Record]:
+    """Records with every member of the envelope."""
+    references = st.text(max_size=10)
+    return st.builds(
+        Record,
+        episode=episode_ids(),
+        payload=exact_values(),
+        boundary=st.none() | st.integers(0, 2**63 - 1),
+        schema=st.integers(0, 2**63 - 1),
+        references=st.lists(references, max_size=3).map(tuple),
+    )

@@ -1,0 +1,263 @@
+"""The command ``ckptfmt``, as a process and in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ckptfmt
+from ckptfmt.form import form
+from ckptfmt.testing import Fault, failing_disk
+from tests.ckptfmt.building import Built, build, many_records, record, sealed, write
+from tests.ckptfmt.command import Command
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    return build(tmp_path / "run" / "step-1", many_records(5, 50))
+
+
+@pytest.fixture
+def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    return Command(capfdbinary)
+
+
+def test_ls_of_a_run_names_its_checkpoints(built: Built, ckptfmt_command: Command) -> None:
+    run = built.folder.parent
+    ckptfmt.start_life(run)
+    ckptfmt.create_cut(run / "step-2", "step-2")
+    write(run / "alone", many_records(1))
+    (run / "notes").mkdir()
+    broken = build(run / "step-3")
+    status, out, err = ckptfmt_command("ls", run)
+    assert (status, err) == (0, "")
+    assert all(word in out for word in ("step-1", "complete", "step-2", "incomplete", "alone"))
+    assert "notes" not in out
+    (broken.folder / "checkpoint.json").write_bytes(b"")
+    status, found = ckptfmt_command.json("ls", run)
+    assert status == 1
+    assert [(each["name"], each["state"]) for each in found["checkpoints"]] == [
+        ("alone", "incomplete"),
+        ("step-1", "complete"),
+        ("step-2", "incomplete"),
+        ("step-3", "broken"),
+    ]
+    assert found["checkpoints"][1]["episodes"] == 5
+    assert "is empty" in found["checkpoints"][3]["reason"]
+
+
+def test_ls_of_a_checkpoint_and_of_a_participant(built: Built, ckptfmt_command: Command) -> None:
+    status, out, _ = ckptfmt_command("ls", built.folder)
+    assert status == 0
+    assert "tools/0" in out
+    status, found = ckptfmt_command.json("ls", built.folder)
+    assert [(each["name"], each["kind"], each["records"]) for each in found["participants"]] == [
+        ("agent-0", "agent", 5),
+        ("tools/0", "resources", 5),
+    ]
+    status, found = ckptfmt_command.json("ls", built.folder, "agent-0")
+    assert [(each["episode"], each["boundary"]) for each in found["records"]] == [
+        ("r0", None),
+        *((f"r{number}", number) for number in range(1, 5)),
+    ]
+    status, out, _ = ckptfmt_command("ls", built.folder, "agent-0")
+    assert status == 0
+    assert "r4" in out
+
+
+def test_show(built: Built, ckptfmt_command: Command) -> None:
+    status, out, _ = ckptfmt_command("show", built.folder)
+    assert status == 0
+    assert all(word in out for word in ("step-1", built.cut.name, "agent-0", "restarts"))
+    status, found = ckptfmt_command.json("show", built.folder)
+    assert (found["complete"], found["sequence"], found["cut"], found["episodes"]) == (
+        True,
+        1,
+        built.cut.name,
+        5,
+    )
+    assert found["participants"][0]["manifest"] == built.manifests["agent-0"]
+    status, found = ckptfmt_command.json("show", built.folder, "agent-0")
+    assert found["segments"][0]["records"] == 5
+    status, out, _ = ckptfmt_command("show", built.folder, "tools/0")
+    assert "zstd" in out
+
+
+def test_cat_prints_the_stored_lines(built: Built, ckptfmt_command: Command) -> None:
+    (stored,) = (built.cut_folder / "agent-0").glob("records-*")
+    status, out, _ = ckptfmt_command("cat", built.folder, "agent-0")
+    assert (status, out.encode()) == (0, stored.read_bytes())
+    status, out, _ = ckptfmt_command("cat", built.folder)
+    assert out.encode() == stored.read_bytes() * 2  # the other participant holds the same, compressed
+    status, out, _ = ckptfmt_command("cat", built.folder, "tools/0", "r3")
+    assert json.loads(out)["episode"] == "r3"
+    assert out.encode() in stored.read_bytes()
+    status, out, _ = ckptfmt_command("cat", built.folder, "agent-0", "--json")
+    assert out.encode() == stored.read_bytes() + b'{"records":5}\n'
+
+
+@pytest.mark.req("FS9")
+def test_verify(built: Built, ckptfmt_command: Command) -> None:
+    status, out, err = ckptfmt_command("verify", built.folder)
+    assert (status, err) == (0, "")
+    assert "every byte" in out
+    assert ckptfmt_command.json("verify", built.folder) == (0, {"ok": True, "problems": []})
+    (stored,) = (built.cut_folder / "agent-0").glob("records-*")
+    stored.unlink()
+    (built.cut_folder / "cut.json").write_bytes(b"\0" * 10)
+    status, found = ckptfmt_command.json("verify", built.folder)
+    assert status == 1
+    assert not found["ok"]
+    assert [(each["file"], each["code"]) for each in found["problems"]] == [
+        (f"{built.cut.name}/cut.json", "damaged"),
+        (f"{built.cut.name}/agent-0/{stored.name}", "incomplete"),
+    ]
+    assert all(set(each) == {"file", "code", "message"} for each in found["problems"])
+    status, out, err = ckptfmt_command("verify", built.folder)
+    assert status == 1
+    assert err.count("\n") == 1
+    assert "2 problems" in err
+
+
+def test_verify_names_what_belongs_to_nothing(built: Built, ckptfmt_command: Command) -> None:
+    """C40: a file too many does no harm, and is told apart from damage."""
+    extra = built.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl"
+    extra.write_bytes(b"12345")
+    status, out, err = ckptfmt_command("verify", built.folder)
+    assert (status, err) == (0, "")
+    assert "every byte" in out
+    assert f"{built.cut.name}/agent-0/{extra.name}: 5 bytes, the manifest beside it does not name it" in out
+    assert ckptfmt_command.json("verify", built.folder) == (0, {"ok": True, "problems": []})
+
+
+@pytest.mark.req("CO11")
+def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> None:
+    (built.cut_folder / "agent-0" / "manifest.json").write_bytes(b"{}")
+    status, _, err = ckptfmt_command("ls", built.folder)
+    assert (status, err.count("\n")) == (1, 1)
+    status, found = ckptfmt_command.json("show", built.folder)
+    assert status == 1
+    assert found["participants"][0]["problem"]["code"] == "damaged"
+    assert found["participants"][1]["records"] == 5
+    assert ckptfmt_command.refused("cat", built.folder, "agent-0")[0] == 1
+    (built.folder / "checkpoint.json").write_bytes(sealed({"format": 2}))
+    assert ckptfmt_command.refused("show", built.folder)[0] == 1
+    (built.folder / "checkpoint.json").unlink()
+    for command in ("ls", "show", "cat"):
+        status, err = ckptfmt_command.refused(command, built.folder)
+        assert status == 1
+        assert "was not completed" in err
+    assert ckptfmt_command.json("verify", built.folder)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["ls", "{tmp}/nowhere"], "there is no such directory"),
+        (["show", "{tmp}/nowhere"], "there is no such directory"),
+        (["verify", "{tmp}"], "no checkpoint"),
+        (["ls", "{tmp}"], "no checkpoint"),
+        (["verify", "{tmp}/run"], "name one of them"),
+        (["cat", "{tmp}/run/step-1", "nobody"], "no participant 'nobody'"),
+        (["cat", "{tmp}/run/step-1", "agent-0", "nobody"], "no record of episode nobody"),
+        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "reserved"),
+        (["ls", "{tmp}/run/step-1", "[bold]x[/bold]"], "[bold]x[/bold]"),
+        (["ls", "s3://bucket/x"], "not there yet"),
+        (["ls", "s3:/bucket/x"], "mistyped"),
+        (["ls", "a\x1b[31mb"], r"a\x1b[31mb"),
+        ([], "required"),
+        (["ls"], "required"),
+        (["frobnicate", "x"], "invalid choice"),
+        (["ls", "x", "--nope"], "unrecognized"),
+        (["verify", "x", "y"], "unrecognized"),
+    ],
+)
+def test_wrong_usage_and_not_found_are_2(
+    built: Built, tmp_path: Path, ckptfmt_command: Command, argv: list[str], said: str
+) -> None:
+    status, err = ckptfmt_command.refused(*(each.replace("{tmp}", str(tmp_path)) for each in argv))
+    assert status == 2
+    assert said in err
+
+
+def test_an_error_with_json_is_one_line_on_stdout_too(tmp_path: Path, ckptfmt_command: Command) -> None:
+    status, found = ckptfmt_command.json("verify", tmp_path / "nowhere")
+    assert (status, found["error"]["code"]) == (2, "not_found")
+
+
+def test_a_store_error_is_2(built: Built, ckptfmt_command: Command) -> None:
+    import errno
+
+    for command in ("ls", "verify", "cat"):
+        with failing_disk(Fault("open_for_reading", errno.EIO, "*manifest.json")):
+            status, err = ckptfmt_command.refused(command, built.folder)
+        assert status == 2
+        assert os.strerror(errno.EIO) in err
+
+
+def test_ids_are_data(tmp_path: Path, ckptfmt_command: Command) -> None:
+    write(tmp_path / "[red]x", [record("r")], checkpoint_id="[bold]:smile: \u202etxt", kind="[/] kind")
+    status, out, _ = ckptfmt_command("show", tmp_path / "[red]x")
+    assert status == 0
+    assert "[bold]:smile: \\u202etxt" in out
+    assert "[/] kind" in out
+    status, out, _ = ckptfmt_command("ls", tmp_path)
+    assert "[red]x" in out
+
+
+def test_version_and_help(ckptfmt_command: Command) -> None:
+    assert ckptfmt_command("--version")[1] == f"ckptfmt {ckptfmt.__version__} ({form()})\n"
+    status, out, _ = ckptfmt_command("--help")
+    assert status == 0
+    commands = ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report", "completion")
+    assert all(each in out for each in (*commands, "exit status"))
+
+
+def _run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ckptfmt", *argv],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        **options,
+    )
+
+
+def test_as_a_process(built: Built) -> None:
+    done = _run("cat", str(built.folder), "agent-0", "r2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["episode"] == "r2"
+    assert _run("verify", str(built.folder / "no")).returncode == 2
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
+    write(tmp_path / "c", many_records(3000, 300), limits=ckptfmt.Limits())
+    command = f"{sys.executable} -m ckptfmt cat {tmp_path / 'c'} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, timeout=30, check=False
+    )
+    assert done.stderr == b""
+    assert done.stdout.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_2(built: Built) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ckptfmt", "cat", str(built.folder)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "cannot write the output" in done.stderr

@@ -1,0 +1,94 @@
+"""``ckptfmt copy`` and ``ckptfmt prune``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ckptfmt
+from tests.ckptfmt.building import Built, build, many_records
+from tests.ckptfmt.command import Command
+from tests.ckptfmt.runs import checkpoint, make_old, records_file
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    return build(tmp_path / "run" / "step-1", many_records(20))
+
+
+@pytest.fixture
+def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    return Command(capfdbinary)
+
+
+def test_copy(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
+    target = tmp_path / "copy"
+    status, out, err = ckptfmt_command("copy", built.folder, target)
+    assert (status, err) == (0, "")
+    assert "complete" in out
+    assert ckptfmt.open(target).verify().ok
+    status, found = ckptfmt_command.json("copy", built.folder, target)
+    assert status == 0
+    assert (found["url"], found["copied"], found["present"] > 0) == (str(target), 0, True)
+    assert found["digest"] == ckptfmt.open(target).digest
+
+
+def test_copy_that_cannot_be(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
+    other = build(tmp_path / "other")
+    status, err = ckptfmt_command.refused("copy", built.folder, other.folder)
+    assert status == 2
+    assert "was not replaced" in err
+    assert ckptfmt_command.refused("copy", tmp_path / "nowhere", tmp_path / "x")[0] == 2
+    assert ckptfmt_command.refused("copy", built.folder)[0] == 2
+    file = records_file(built)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert ckptfmt_command.refused("copy", built.folder, tmp_path / "x")[0] == 1
+    (built.folder / "checkpoint.json").unlink()
+    assert ckptfmt_command.refused("copy", built.folder, tmp_path / "x")[0] == 1
+
+
+def test_prune(tmp_path: Path, ckptfmt_command: Command) -> None:
+    run = tmp_path / "run"
+    for sequence in (1, 2, 3):
+        checkpoint(run, sequence)
+    ckptfmt.create_cut(run / "step-4", "step-4")
+    status, out, err = ckptfmt_command("prune", run, "--keep", 2, "--dry-run")
+    assert (status, err) == (0, "")
+    assert all(said in out for said in ("would remove", "step-1", "step-4", "5 files", "would be removed"))
+    assert (run / "step-1").exists()
+    status, found = ckptfmt_command.json("prune", run, "--keep", 2)
+    assert status == 0
+    assert [each["path"] for each in found["removed"]] == ["step-1"]
+    assert found["files"] == 5
+    assert found["bytes"] == found["removed"][0]["size"] > 0
+    assert [Path(each["path"]).parts[0] for each in found["kept"]] == ["step-4"]
+    make_old(run)
+    assert ckptfmt_command("prune", run, "--min-age", "11d")[0] == 0
+    assert (run / "step-4").exists()
+    status, out, _ = ckptfmt_command("prune", run, "--min-age", "12h", "--verify", "--keep-age", "1h")
+    assert status == 0
+    assert not (run / "step-4").exists()
+    assert [each.name for each in ckptfmt.list(run)] == ["step-3"]
+    assert "2 " not in ckptfmt_command("prune", run)[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--keep", "0"], "no number from 1"),
+        (["--keep", "x"], "no number from 1"),
+        (["--keep-age", "7"], "write 90s, 30m, 12h or 7d"),
+        (["--min-age", "-1d"], "expected one argument"),
+        (["--min-age", "inf"], "no age"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, ckptfmt_command: Command, argv: list[str], said: str) -> None:
+    status, err = ckptfmt_command.refused("prune", tmp_path, *argv)
+    assert status == 2
+    assert said in err
+
+
+def test_prune_of_nothing(tmp_path: Path, ckptfmt_command: Command) -> None:
+    assert ckptfmt_command.refused("prune", tmp_path / "nowhere")[0] == 2
+    assert ckptfmt_command("prune", tmp_path)[:2] == (0, "0 files, 0 bytes removed\n")

@@ -1,0 +1,128 @@
+"""What is shown in a notebook and a shell: escaped, and without loading what lies beyond the manifests."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ckptfmt
+from ckptfmt.display import size_text
+from ckptfmt.testing import Fault, failing_disk
+from tests.ckptfmt.building import Built, build, many_records, record, write
+from tests.ckptfmt.runs import checkpoint
+
+EVIL = "<script>alert(1)</script> & \u202etxt\x1b["
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [str(value) for name, value in attrs if name in ("src", "href", "action", "data")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Built:
+    return build(tmp_path / "run" / "step-1", many_records(5))
+
+
+Html = Callable[[], str]
+
+
+def htmls(value: Any) -> str:
+    page = value._repr_html_()
+    assert isinstance(page, str)
+    return page
+
+
+def test_a_checkpoint(built: Built) -> None:
+    opened = ckptfmt.open(built.folder)
+    assert "step-1, sequence 1, 5 episodes, 2 participants, complete" in repr(opened)
+    page = Tags(htmls(opened))
+    assert all(word in page.text for word in ("step-1", "sequence 1", "5 episodes", "agent-0", "tools/0"))
+    cut = ckptfmt.open(built.cut_folder)
+    assert "without checkpoint.json" in repr(cut)
+    assert "without checkpoint.json" in htmls(cut)
+
+
+def test_a_run(built: Built) -> None:
+    run = built.folder.parent
+    checkpoint(run, 2)
+    ckptfmt.create_cut(run / "step-3", "step-3")
+    listing = ckptfmt.list(run)
+    for shown in (repr(listing), Tags(htmls(listing)).text):
+        assert all(word in shown for word in ("step-1", "step-2", "complete", "incomplete", "1 leftover"))
+    assert repr(listing).count("\n") == 5
+
+
+def test_a_participant_and_a_record(built: Built) -> None:
+    part = ckptfmt.open(built.folder)["tools/0"]
+    assert "tools/0 (resources): 5 records" in repr(part)
+    text = Tags(htmls(part)).text
+    assert all(word in text for word in ("tools/0", "resources", "5 records", "zstd"))
+    found = part["r3"]
+    assert "r3 at boundary 3" in repr(found)
+    assert "episoder3boundary3" in Tags(htmls(found)).text
+
+
+def test_nothing_beyond_the_manifests_is_read(built: Built) -> None:
+    with failing_disk(
+        Fault("open_for_reading", errno.EIO, "*records-*", times=None),
+        Fault("open_for_reading", errno.EIO, "*index-*", times=None),
+    ):
+        opened = ckptfmt.open(built.folder)
+        repr(opened)
+        htmls(opened)
+        for part in opened.values():
+            repr(part)
+            htmls(part)
+        repr(ckptfmt.list(built.folder.parent))
+
+
+def test_a_damaged_participant_does_not_hide_the_others(built: Built) -> None:
+    (built.cut_folder / "agent-0" / "manifest.json").write_bytes(b"")
+    text = Tags(htmls(ckptfmt.open(built.folder))).text
+    assert "is empty" in text
+    assert "resources" in text
+
+
+@pytest.mark.parametrize("where", ["id", "kind"])
+def test_ids_are_data(tmp_path: Path, where: str) -> None:
+    label = EVIL.replace("\x1b", "")
+    options = {"checkpoint_id": label} if where == "id" else {"kind": label}
+    folder = tmp_path / f"run{EVIL.replace('/', '')}" / "step-1"
+    manifest = write(folder, [record("r")], **options)  # type: ignore[arg-type]  # names of keywords
+    ckptfmt.publish(folder, participants={"agent-0": manifest.digest}, sequence=1)
+    opened = ckptfmt.open(folder)
+    pages = [htmls(opened), htmls(ckptfmt.list(folder.parent)), opened.html_report()]
+    for page in [*pages, htmls(opened["agent-0"])]:
+        assert "script" not in Tags(page).tags
+        assert "\u202e" not in page
+        assert "\x1b" not in page
+    assert all("&lt;script&gt;" in page for page in pages)
+    for text in (repr(opened), repr(ckptfmt.list(folder.parent))):
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+
+
+def test_sizes() -> None:
+    assert [size_text(size) for size in (0, 1023, 1024, 5 * 1024**2, 2**60)] == [
+        *("0 bytes", "1023 bytes", "1.0 KiB", "5.0 MiB", "1048576.0 TiB"),
+    ]

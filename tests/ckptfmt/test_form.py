@@ -1,0 +1,32 @@
+"""The compiled and the plain form of the proof."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import ckptfmt
+from ckptfmt.form import PURE_PYTHON_VARIABLE, form
+
+SCRIPT = "import ckptfmt; from ckptfmt.form import form; print(form(), ckptfmt.JsonPayload.of([1.0]).data)"
+
+
+def test_plain_python_runs_on_request() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, PURE_PYTHON_VARIABLE: "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout == "plain Python b'[1.0]'\n"
+
+
+def test_the_form_is_the_one_that_was_built() -> None:
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    built = (Path(ckptfmt.__file__).parent / f"proof{suffix}").exists()
+    wanted = "compiled" if built and not os.environ.get(PURE_PYTHON_VARIABLE) else "plain Python"
+    assert form() == wanted

@@ -1,0 +1,216 @@
+"""Every limit of limits.py at, below and above it, by the public names, for writing and for reading."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+import zstandard
+
+import ckptfmt
+from ckptfmt import (
+    CheckpointError,
+    Damaged,
+    EpisodeId,
+    InexactValue,
+    InvalidId,
+    JsonPayload,
+    LimitExceeded,
+    Limits,
+)
+from tests.ckptfmt.building import body_of, index_of, many_records, record, sealed, write
+from tools.vectors.raw import LINES, Draft, Files
+
+WIDE: Final = Limits(block_rows=8)
+"""What the checkpoints below are written with: one segment, several blocks."""
+
+
+def put(folder: Path, files: Files) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+def _outcome(call: Callable[[], Any]) -> type[CheckpointError] | None:
+    try:
+        call()
+    except CheckpointError as error:
+        return type(error)
+    return None
+
+
+def _create(folder: Path, participant: str = "a", kind: str = "agent", checkpoint_id: str = "c") -> None:
+    ckptfmt.create(folder, participant=participant, kind=kind, checkpoint_id=checkpoint_id).abort()
+
+
+_NAMES: Final[dict[str, tuple[int, Callable[[Path, int], Any]]]] = {
+    "rollout_id_bytes": (256, lambda _, size: EpisodeId("r" * size)),
+    "rollout_id_bytes of a key": (256, lambda _, size: EpisodeId.from_capture_key("r" * size + "-a1")),
+    "attempt_digits": (9, lambda _, size: EpisodeId("r", int("9" * size))),
+    "attempt_digits of a key": (9, lambda _, size: EpisodeId.from_capture_key("r-a" + "9" * size)),
+    "participant_name_characters": (128, lambda folder, size: _create(folder, participant="p" * size)),
+    "a kind": (256, lambda folder, size: _create(folder, kind="k" * size)),
+    "a checkpoint id": (256, lambda folder, size: _create(folder, checkpoint_id="ö" * size)),
+}
+
+
+@pytest.mark.req("ID10", "FS10")
+@pytest.mark.parametrize("name", _NAMES)
+def test_names_have_a_length(tmp_path: Path, name: str) -> None:
+    limit, make = _NAMES[name]
+    outcomes = [_outcome(lambda size=size: make(tmp_path, size)) for size in (limit - 1, limit, limit + 1)]  # type: ignore[misc]
+    assert outcomes == [None, None, InvalidId]
+
+
+@pytest.mark.req("FS11")
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_nesting_is_limited_for_payloads_and_states(tmp_path: Path, over: int) -> None:
+    value: Any = []
+    for _ in range(Limits().depth + over - 1):
+        value = [value]
+    expected = InexactValue if over > 0 else None
+    assert _outcome(lambda: JsonPayload.of(value)) is expected
+    text = b"[" * (Limits().depth + over) + b"]" * (Limits().depth + over)
+    assert _outcome(lambda: JsonPayload(text).value()) is (Damaged if over > 0 else None)
+    digest = write(tmp_path, []).digest
+    publish = lambda: ckptfmt.publish(tmp_path, participants={"agent-0": digest}, sequence=1, state=value)  # noqa: E731
+    assert _outcome(publish) is expected
+    assert (tmp_path / "checkpoint.json").exists() is (over <= 0)
+
+
+@pytest.mark.req("FS2")
+@pytest.mark.parametrize("odd", [False, True], ids=["plain", "patched"])
+def test_the_bytes_and_values_of_a_record_are_limited(tmp_path: Path, odd: bool) -> None:
+    each = record("r", {"a": [1, float("nan") if odd else 2.5, "x" * 50], "b": None})
+    write(tmp_path / "whole", [each])
+    (file,) = (tmp_path / "whole" / "agent-0").glob("records-*")
+    size, values = file.stat().st_size, 5  # in containers
+
+    def written(limits: Limits) -> type[CheckpointError] | None:
+        folder = tmp_path / os.urandom(4).hex()
+        return _outcome(lambda: write(folder, [each], limits=limits))
+
+    outcomes = [written(Limits(record_bytes=size + more)) for more in (1, 0, -1)]
+    assert outcomes == [None, None, LimitExceeded]
+    outcomes = [written(Limits(record_values=values + more)) for more in (1, 0, -1)]
+    assert outcomes == [None, None, LimitExceeded]
+    # What was refused left nothing.
+    assert len(os.listdir(tmp_path)) == 5
+    assert all((path / "agent-0" / "manifest.json").exists() for path in tmp_path.iterdir())
+
+
+def _size_of(folder: Path, name: str) -> int:
+    (path,) = folder.rglob(name)
+    return path.stat().st_size
+
+
+def _first_line(folder: Path) -> int:
+    (path,) = folder.rglob("index-*")
+    return len(path.read_bytes().splitlines(keepends=True)[0])
+
+
+_SIZES: Final[dict[str, Callable[[Path], int]]] = {
+    "manifest_bytes": lambda folder: _size_of(folder, "manifest.json"),
+    "checkpoint_bytes": lambda folder: _size_of(folder, "checkpoint.json"),
+    "index_bytes": lambda folder: _size_of(folder, "index-*"),
+    "index_head_bytes": _first_line,
+    "index_block_rows": lambda folder: WIDE.block_rows,
+    "index_block_bytes": lambda folder: max(_head(folder)["blocks"]["length"]),
+    "record_bytes": lambda folder: max(index_of(folder / "agent-0")["length"]),
+    "frame_stored_bytes": lambda folder: max(index_of(folder / "agent-0")["stored"]),
+    "frame_plain_bytes": lambda folder: sum(index_of(folder / "agent-0")["length"]),
+    "window_bytes": lambda folder: zstandard.get_frame_parameters(_records(folder)).window_size,
+}
+
+
+def _records(folder: Path) -> bytes:
+    (path,) = folder.rglob("records-*")
+    return path.read_bytes()
+
+
+def _head(folder: Path) -> Any:
+    (path,) = folder.rglob("index-*")
+    return orjson.loads(path.read_bytes().splitlines()[0])["body"]
+
+
+@pytest.mark.req("FS9", "RE3")
+@pytest.mark.parametrize("name", _SIZES)
+def test_what_is_read_is_limited(tmp_path: Path, name: str) -> None:
+    # All that fits into one zstd frame: then the sum of the lines is what it unpacks to.
+    manifest = write(tmp_path, many_records(30), compression="zstd", limits=WIDE)
+    ckptfmt.publish(tmp_path, participants={"agent-0": manifest.digest}, sequence=1)
+    size = _SIZES[name](tmp_path)
+
+    def read(limits: Limits) -> None:
+        list(ckptfmt.open(tmp_path, limits=limits)["agent-0"])
+
+    outcomes = [_outcome(lambda more=more: read(Limits(**{name: size + more}))) for more in (1, 0, -1)]  # type: ignore[misc]
+    assert outcomes == [None, None, Damaged]
+    problems = [ckptfmt.verify(tmp_path, limits=Limits(**{name: size + more})).ok for more in (1, 0, -1)]
+    assert problems == [True, True, False]
+
+
+@pytest.mark.req("CO11")
+def test_a_checkpoint_that_nobody_could_read_is_not_published(tmp_path: Path) -> None:
+    digest = write(tmp_path, many_records(2)).digest
+
+    def publish(limits: Limits) -> str:
+        return ckptfmt.publish(
+            tmp_path, participants={"agent-0": digest}, sequence=1, state="x" * 500, limits=limits
+        )
+
+    publish(Limits())
+    size = (tmp_path / "checkpoint.json").stat().st_size
+    (tmp_path / "checkpoint.json").unlink()
+    with pytest.raises(LimitExceeded, match=r"checkpoint\.json: it would have"):
+        publish(Limits(checkpoint_bytes=size - 1))
+    assert not (tmp_path / "checkpoint.json").exists()
+    publish(Limits(checkpoint_bytes=size))
+
+
+@pytest.mark.req("FS10", "RE3")
+def test_names_in_files_have_the_same_lengths(tmp_path: Path) -> None:
+    for size, fits in ((127, True), (128, True), (129, False)):
+        folder = tmp_path / str(size)
+        write(folder, [], participant="p")
+        name = "p" * size
+        body = body_of(folder / "p" / "manifest.json")
+        body["participant"]["name"] = name
+        (folder / "p").rename(folder / name)
+        (folder / name / "manifest.json").write_bytes(sealed(body))
+        if fits:
+            assert ckptfmt.open_participant(folder, name).name == name
+        else:
+            with pytest.raises(InvalidId):
+                ckptfmt.open_participant(folder, name)
+            with pytest.raises(ckptfmt.NotFound):
+                ckptfmt.open(folder)
+
+
+@pytest.mark.req("FS9")
+@pytest.mark.parametrize("window_log", [26, 27, 28])
+def test_the_window_of_a_frame_is_limited_by_default(tmp_path: Path, window_log: int) -> None:
+    line = LINES[0][:-3] + b" " * 4000 + LINES[0][-3:]
+
+    def pack(plain: bytes) -> bytes:
+        parameters = zstandard.ZstdCompressionParameters(window_log=11, write_checksum=True)
+        packed = zstandard.ZstdCompressor(compression_params=parameters).compress(plain)
+        assert packed[4] & 0x20 == 0  # no single segment, so the window stands in the next byte
+        return packed[:5] + bytes([(window_log - 10) << 3]) + packed[6:]
+
+    put(tmp_path, Draft(lines=(line,), codec="zstd", pack=pack).build())
+    assert ckptfmt.verify(tmp_path).ok is (2**window_log <= Limits().window_bytes)
+
+
+def test_every_limit_has_a_test() -> None:
+    pace = {"segment_bytes", "unplaced_segments", "frame_bytes", "block_rows"}  # of a writer, no limit
+    names = {name.split()[0] for name in _NAMES}
+    tested = {*_SIZES, *names, "depth", "record_values"}
+    assert {each.name for each in fields(Limits)} - pace - tested == set()

@@ -1,0 +1,272 @@
+"""``ckptfmt.list`` and ``ckptfmt.latest``: what lies in a run, and which checkpoint to go on from."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import pytest
+
+import ckptfmt
+from ckptfmt import Damaged, Incomplete, LaterCheckpointUnusable, NotFound, StoreError
+from ckptfmt.testing import Fault, failing_disk
+from tests.ckptfmt.building import many_records, record, sealed, write
+from tests.ckptfmt.runs import checkpoint, records_file
+
+
+def states(run: Path) -> dict[str, str]:
+    return {each.name: each.state for each in ckptfmt.list(run)}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+def test_complete_checkpoints_in_their_order(run: Path) -> None:
+    for sequence in (10, 9, 100):
+        checkpoint(run, sequence)
+    (run / "notes").mkdir()
+    (run / "notes" / "records.txt").write_text("no checkpoint")
+    (run / "file").write_text("")
+    listing = ckptfmt.list(run)
+    assert [each.name for each in listing] == ["step-9", "step-10", "step-100"]
+    first = listing[0]
+    assert (first.state, first.checkpoint_id, first.sequence, first.participants, first.episodes) == (
+        *("complete", "step-9", 9, 1, 3),
+    )
+    assert first.size == ckptfmt.open(first.url)["agent-0"].manifest.bytes
+    assert first.modified == (run / "step-9" / "checkpoint.json").stat().st_mtime
+    assert first.reason is None
+    assert listing.leftovers == ()
+    assert listing.lives == ()
+    assert len(listing[1:]) == 2
+
+
+@pytest.mark.req("CO11")
+def test_incomplete_and_broken_are_told_apart_with_the_reason(run: Path) -> None:
+    """C78: no manifest, bad manifest, bad digest, missing file, short file; and C38: killed on the way."""
+    checkpoint(run, 1)
+    ckptfmt.create_cut(run / "step-2", "step-2")
+    write(run / "step-3", many_records(2))
+    damaged = checkpoint(run, 4)
+    (damaged.cut_folder / "agent-0" / "manifest.json").write_bytes(b"{}")
+    replaced = checkpoint(run, 5)
+    other = write(run / "elsewhere" / "x", [record("r")], checkpoint_id="step-5")
+    assert other.digest
+    (run / "elsewhere" / "x" / "agent-0" / "manifest.json").replace(
+        replaced.cut_folder / "agent-0" / "manifest.json"
+    )
+    no_manifest = checkpoint(run, 6)
+    (no_manifest.cut_folder / "agent-0" / "manifest.json").unlink()
+    no_records = checkpoint(run, 7)
+    records_file(no_records).unlink()
+    short = checkpoint(run, 8)
+    os.truncate(records_file(short), 10)
+    linked = checkpoint(run, 9)
+    records_file(linked).rename(run / "moved")
+    (linked.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl").symlink_to(run / "moved")
+    no_cut = checkpoint(run, 10)
+    (no_cut.cut_folder / "cut.json").unlink()
+    empty = checkpoint(run, 11)
+    (empty.folder / "checkpoint.json").write_bytes(b"")
+    newer = checkpoint(run, 12)
+    (newer.folder / "checkpoint.json").write_bytes(sealed({"format": 2}))
+    found = {each.name: (each.state, str(each.reason)) for each in ckptfmt.list(run)}
+    said = {
+        "step-1": ("complete", "None"),
+        "step-2": ("incomplete", "was not completed"),
+        "step-3": ("incomplete", "never completed"),
+        "step-4": ("broken", "manifest.json"),
+        "step-5": ("broken", "not the one that was published"),
+        "step-6": ("broken", "there is no manifest"),
+        "step-7": ("broken", "missing"),
+        "step-8": ("broken", "10 bytes"),
+        "step-9": ("broken", "missing"),
+        "step-10": ("broken", "cut.json"),
+        "step-11": ("broken", "is empty"),
+        "step-12": ("broken", "format version is 2"),
+    }
+    assert {name: state for name, (state, _) in found.items() if name in said} == {
+        name: state for name, (state, _) in said.items()
+    }
+    for name, (_, reason) in said.items():
+        assert reason in found[name][1], name
+
+
+def test_a_link_in_the_place_of_a_records_file_is_broken(run: Path) -> None:
+    built = checkpoint(run, 1)
+    file = records_file(built)
+    file.rename(run / "moved")
+    file.symlink_to(run / "moved")
+    (listed,) = ckptfmt.list(run)
+    assert (listed.state, "no regular file" in str(listed.reason)) == ("broken", True)
+
+
+@pytest.mark.req("FS8")
+def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
+    built = checkpoint(run, 1)
+    zombie = ckptfmt.create_cut(built.folder, "step-1")
+    write(Path(zombie.url), many_records(2))
+    agent = built.cut_folder / "agent-0"
+    unnamed = agent / f"records-{'a' * 64}.jsonl"
+    unnamed.write_bytes(b"12345")
+    (agent / f"index-{'b' * 64}.json").write_bytes(b"1")
+    (agent / ".ckptfmt-0123456789abcdef.tmp").write_bytes(b"123")
+    (agent / "notes.txt").write_text("somebody's own")
+    (built.cut_folder / f"scope-{'c' * 64}.json").write_bytes(b"{}")
+    write(built.cut_folder, [record("x")], participant="late")
+    dead = ckptfmt.create_cut(run / "step-2", "step-2")
+    (run / ".ckptfmt-aa.tmp").write_bytes(b"")
+    ckptfmt.start_life(run)
+    (run / "lives" / ".ckptfmt-bb.tmp").write_bytes(b"")
+    listing = ckptfmt.list(run)
+    inner = f"step-1/{built.cut.name}/agent-0"
+    found = {each.path: each for each in listing.leftovers}
+    assert {path: each.kind for path, each in found.items()} == {
+        f"step-1/{zombie.name}": "cut",
+        f"{inner}/{unnamed.name}": "file",
+        f"{inner}/index-{'b' * 64}.json": "file",
+        f"{inner}/.ckptfmt-0123456789abcdef.tmp": "temporary",
+        f"step-1/{built.cut.name}/late": "participant",
+        f"step-2/{dead.name}": "cut",
+        ".ckptfmt-aa.tmp": "temporary",
+        "lives/.ckptfmt-bb.tmp": "temporary",
+    }
+    assert found[f"{inner}/{unnamed.name}"].size == 5
+    cut = found[f"step-1/{zombie.name}"]
+    names = [Path(each).name for each in cut.files]
+    assert (names[0], names[-1], len(names)) == ("manifest.json", "cut.json", 4)
+    assert states(run) == {"step-1": "complete", "step-2": "incomplete"}
+    assert "leftovers" in repr(listing)
+
+
+def test_nothing_of_a_damaged_checkpoint_is_called_a_leftover(run: Path) -> None:
+    unreadable = checkpoint(run, 1)
+    (unreadable.folder / "checkpoint.json").write_bytes(b"x")
+    damaged = checkpoint(run, 2)
+    (damaged.cut_folder / "agent-0" / "manifest.json").write_bytes(b"x")
+    gone = checkpoint(run, 3)
+    (gone.cut_folder / "agent-0" / "manifest.json").unlink()
+    other = checkpoint(run, 4)
+    manifest = other.cut_folder / "agent-0" / "manifest.json"
+    write(run / "x" / "y", [record("r")], checkpoint_id="step-4")
+    (run / "x" / "y" / "agent-0" / "manifest.json").replace(manifest)
+    leftovers = ckptfmt.list(run).leftovers
+    assert [each.path for each in leftovers if not each.path.startswith("x/")] == []
+
+
+def test_a_run_in_a_run_is_left_alone(run: Path) -> None:
+    """What lies further down belongs to another run, and to its own listing."""
+    checkpoint(run, 1)
+    damaged = checkpoint(run / "inner", 1)
+    (damaged.cut_folder / "agent-0" / "manifest.json").unlink()
+    in_the_making = ckptfmt.create_cut(run / "inner" / "step-2", "step-2")
+    records = Path(in_the_making.url) / "agent-0" / f"records-{'0' * 64}.jsonl"
+    records.parent.mkdir()
+    records.write_bytes(b"x")
+    listing = ckptfmt.list(run)
+    assert [each.name for each in listing] == ["step-1"]
+    assert listing.leftovers == ()
+    assert [each.kind for each in ckptfmt.list(run / "inner").leftovers] == ["cut"]
+
+
+def test_lives(run: Path) -> None:
+    ckptfmt.start_life(run)
+    ckptfmt.start_life(run, "step-1")
+    (run / "lives" / "2.json").write_bytes(b"")
+    (run / "lives" / "3.json").write_bytes(sealed({"life": 4, "source_checkpoint_id": None}))
+    (run / "lives" / "x.json").write_bytes(b"")
+    lives = ckptfmt.list(run).lives
+    assert [(each.number, each.source_checkpoint_id) for each in lives] == [
+        *((0, None), (1, "step-1"), (2, None), (3, None)),
+    ]
+    assert [each.problem is None for each in lives] == [True, True, False, False]
+
+
+def test_where_there_is_no_run(run: Path) -> None:
+    with pytest.raises(NotFound):
+        ckptfmt.list(run)
+    run.mkdir()
+    assert list(ckptfmt.list(run)) == []
+    with pytest.raises(NotFound, match="no checkpoint"):
+        ckptfmt.latest(run)
+
+
+def test_what_is_no_run_is_not_taken_for_one(run: Path) -> None:
+    built = checkpoint(run, 1)
+    for folder in (built.folder, built.cut_folder, built.cut_folder / "agent-0"):
+        for call in (ckptfmt.list, ckptfmt.latest, ckptfmt.prune):
+            with pytest.raises(NotFound, match="this is no run"):
+                call(folder)
+
+
+def test_a_store_that_fails_is_not_taken_for_a_broken_checkpoint(run: Path) -> None:
+    import errno
+
+    checkpoint(run, 1)
+    with failing_disk(Fault("open_for_reading", errno.EIO, "*manifest.json", times=None)):
+        with pytest.raises(StoreError):
+            ckptfmt.list(run)
+
+
+@pytest.mark.req("CO11")
+def test_latest_is_the_complete_one_of_the_highest_sequence(run: Path) -> None:
+    for sequence in (2, 10, 9):
+        checkpoint(run, sequence)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ckptfmt.latest(run)
+    assert (found.sequence, found.id, found.passed_over) == (10, "step-10", ())
+
+
+@pytest.mark.req("CO11")
+def test_latest_never_falls_back_in_silence(run: Path) -> None:
+    """C78 and C38."""
+    checkpoint(run, 1)
+    good = checkpoint(run, 2)
+    broken = checkpoint(run, 3)
+    records_file(broken).unlink()
+    with pytest.warns(LaterCheckpointUnusable, match=r"step-3 is broken.*missing"):
+        found = ckptfmt.latest(run)
+    assert found.sequence == 2
+    assert [each.name for each in found.passed_over] == ["step-3"]
+    ckptfmt.create_cut(run / "step-4", "step-4")
+    with pytest.warns(LaterCheckpointUnusable, match="step-4 is incomplete"):
+        assert len(ckptfmt.latest(run).passed_over) == 2
+    # What is older than the latest is no news.
+    checkpoint(run, 5)
+    old = good.folder / "checkpoint.json"
+    old.unlink()
+    for path in (good.folder, *good.folder.rglob("*")):
+        os.utime(path, (1, 1))
+    for path in (run / "step-4", *(run / "step-4").rglob("*")):
+        os.utime(path, (1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ckptfmt.latest(run).sequence == 5
+    # A checkpoint.json that cannot be read does not say that it is older.
+    (broken.folder / "checkpoint.json").write_bytes(b"")
+    with pytest.warns(LaterCheckpointUnusable, match="step-3"):
+        assert ckptfmt.latest(run).sequence == 5
+
+
+def test_no_checkpoint_and_only_broken_ones_are_not_the_same(run: Path) -> None:
+    ckptfmt.create_cut(run / "step-1", "step-1")
+    with pytest.raises(Incomplete, match="step-1"):
+        ckptfmt.latest(run)
+    broken = checkpoint(run, 2)
+    (broken.folder / "checkpoint.json").write_bytes(b"")
+    with pytest.raises(Damaged, match=r"step-2 is broken.*is empty") as refused:
+        ckptfmt.latest(run)
+    assert not isinstance(refused.value, Incomplete)
+
+
+def test_a_copy_that_was_killed_is_known(run: Path) -> None:
+    """A cut whose ``cut.json`` is not there yet: ``copy`` puts it after the manifests."""
+    cut = run / "step-1" / f"cut-{'0' * 16}"
+    write(cut, many_records(2))
+    (listed,) = ckptfmt.list(run)
+    assert listed.state == "incomplete"
+    assert [each.kind for each in ckptfmt.list(run).leftovers] == ["cut"]

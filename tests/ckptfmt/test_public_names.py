@@ -1,0 +1,106 @@
+"""The public list is true, and the errors keep their shape."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import ckptfmt
+from ckptfmt import errors
+
+_PROMISED = {
+    *(
+        "EpisodeId",
+        "new_rollout_id",
+        "episode_from_run_body",
+        "Record",
+        "JsonPayload",
+        "StoredRecord",
+        "create",
+    ),
+    *("Writer", "Gate", "open", "Checkpoint", "open_participant", "ParticipantCheckpoint", "publish"),
+    *(
+        "read_checkpoint",
+        "create_cut",
+        "read_cut",
+        "Cut",
+        "start_life",
+        "check_directory",
+        "Report",
+        "Problem",
+    ),
+    *("Limits", "Manifest", "verify"),
+    *("part", "Part", "PartWriter", "commit"),
+    *("list", "latest", "diff", "plain", "copy", "prune"),
+}
+_CODES = {
+    "InexactValue": ("inexact_value", False),
+    "Damaged": ("damaged", False),
+    "Incomplete": ("incomplete", False),
+    "Conflict": ("conflict", False),
+    "OutcomeUnknown": ("outcome_unknown", True),
+    "Unsupported": ("unsupported", False),
+    "NotFound": ("not_found", False),
+    "LimitExceeded": ("limit_exceeded", False),
+    "StoreError": ("store_error", True),
+    "UnusableDirectory": ("unusable_directory", False),
+    "Stopped": ("stopped", False),
+    "SnapshotChanged": ("snapshot_changed", False),
+    "InvalidId": ("invalid_id", False),
+}
+
+
+def test_the_public_list_is_true() -> None:
+    assert sorted(ckptfmt.__all__) == sorted(set(ckptfmt.__all__))
+    assert all(hasattr(ckptfmt, name) for name in ckptfmt.__all__)
+    assert set(ckptfmt.__all__) >= _PROMISED | set(_CODES)
+
+
+def test_every_error_has_its_code() -> None:
+    found = {
+        name: (each.code, each.retryable)
+        for name, each in vars(errors).items()
+        if isinstance(each, type)
+        and issubclass(each, ckptfmt.CheckpointError)
+        and each is not ckptfmt.CheckpointError
+    }
+    assert found == _CODES
+    assert all(name in str(errors.__doc__) for name in _CODES)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ckptfmt.InexactValue("m", path="$.a", episode="r-a1"),
+        ckptfmt.Damaged("m", file="f", episode="r"),
+        ckptfmt.Incomplete("m", file="f"),
+        ckptfmt.StoreError("m", errno=28, path="/x", written=7),
+        ckptfmt.UnusableDirectory("m", errno=20, path="/x"),
+        ckptfmt.Unsupported("m", file="f"),
+        ckptfmt.NotFound("m"),
+        ckptfmt.InvalidId("m"),
+        ckptfmt.Stopped("m"),
+    ],
+)
+def test_every_error_pickles_with_its_attributes(error: ckptfmt.CheckpointError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == error.message == "m"
+    assert vars(copy) == vars(error)
+
+
+def test_errors_that_callers_know_by_another_name() -> None:
+    assert issubclass(ckptfmt.NotFound, KeyError)
+    assert issubclass(ckptfmt.InvalidId, ValueError)
+    assert issubclass(ckptfmt.Incomplete, ckptfmt.Damaged)
+    assert issubclass(ckptfmt.UnusableDirectory, ckptfmt.StoreError)
+
+
+def test_importing_the_format_imports_nothing_heavy() -> None:
+    heavy = ("asyncio", "aiohttp", "pydantic", "hypothesis", "rich", "ckptctl")
+    code = f"import sys, ckptfmt; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,452 @@
+"""One record: what is exact, what is refused, how it stands in the file, and what is read back."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import pickle
+import shutil
+import struct
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import ckptfmt
+from ckptfmt import Damaged, EpisodeId, InexactValue, JsonPayload, LimitExceeded, Limits, Record
+from ckptfmt.testing import same_exact
+from tests.ckptfmt.building import index_bytes, put_index, record, sealed, write
+
+
+def _nested(depth: int, leaf: Any, key: str | None = None) -> Any:
+    value = leaf
+    for _ in range(depth):
+        value = [value] if key is None else {key: value}
+    return value
+
+
+_EXACT: dict[str, Any] = {
+    "C01": {"lp": [-0.5, math.nan, -math.inf, math.inf, None], "nested": {"x": [[math.nan]]}},
+    "C01 last": [0.5] * 100_000 + [math.nan],
+    "C04": {"seed": 2**64, "neg": -(2**63) - 1, "ok": 2**64 - 1, "id": "18446744073709551616"},
+    "C06": [5e-324, 1.7976931348623157e308, 0.1 + 0.2, 1e16, 1e22, 1e-7, 123456789012345.67],
+    "C06 overflowing sum": [1.7976931348623157e308] * 3,
+    "C07": ["ok\ud83d", "\udc80tail", {"\ud800": 1}, "\ud83d" + "\ude00", "\U0001f600", "\udcff"],
+    "C19": [-0.0, 0.0, 1.0, 1, True, "1", -0],
+    "C20": "\u2028 \u2029 \u0085 \x0b \x0c \x1c \r \r\n \n \x00",
+    "keys": {"b": 1, "a": 2, "": 3, "\ud800": 4, "payload": 5, ',"payload":': 6},
+    "numbers": [10**5000, -(10**5000), 2**63, -(2**63)],
+    "deepest list": _nested(250, None),
+    "deepest dict": _nested(250, 1, "k"),
+    "deepest odd": _nested(250, 1, "\ud800"),
+    "deepest odd leaf": _nested(249, ["\ud800"], "\udc00"),
+    "odd in odd": {"\ud800": {"\udc00": [math.nan, {"x": 2**64, "\udfff": {}}]}, "z": [math.inf]},
+    "empty": [{}, [], "", {"": {}}],
+}
+
+
+@pytest.mark.req("FS2")
+@pytest.mark.parametrize("name", _EXACT)
+def test_exact_values_read_back_as_they_were(tmp_path: Path, name: str) -> None:
+    value = _EXACT[name]
+    before = copy.deepcopy(value)
+    write(tmp_path, [record("r", value), record("neighbour", {"plain": 1})])
+    part = ckptfmt.open(tmp_path)["agent-0"]
+    assert same_exact(part["r"].payload, before)
+    assert same_exact(next(iter(part)).payload, before)
+    assert same_exact(value, before)  # the caller's own object is untouched
+    assert part["r"].payload is not part["r"].payload
+
+
+@pytest.mark.req("FS2")
+def test_floats_are_identical_bit_by_bit() -> None:
+    values = [
+        struct.unpack("<d", struct.pack("<Q", bits * 0x9E3779B97F4A7C15 % 2**64))[0] for bits in range(2000)
+    ]
+    back = JsonPayload.of(values).value()
+    assert all(
+        struct.pack("<d", one) == struct.pack("<d", other) or (math.isnan(one) and math.isnan(other))
+        for one, other in zip(values, back, strict=True)
+    )
+
+
+@pytest.mark.req("FS2")
+def test_the_patches_say_what_json_cannot_hold() -> None:
+    payload = JsonPayload.of(
+        {"a": [1, math.nan], "b": 2**64, "c": "\ud83d\ude00", "d": {"\ud800": -math.inf}}
+    )
+    assert payload.data == b'{"a":[1,null],"b":null,"c":null,"d":null}'
+    assert payload.size == len(payload.data)
+    assert payload.patches == [
+        [
+            [],
+            [
+                ["b", {"int": "10000000000000000"}],
+                ["c", {"str": [0xD83D, 0xDE00]}],
+                ["d", {"pairs": [[{"str": [0xD800]}, None]]}],
+            ],
+        ],
+        [["a"], [[1, "nan"]]],
+        [["d"], [[{"str": [0xD800]}, "-inf"]]],
+    ]
+    assert JsonPayload.of(math.inf) == JsonPayload(b"null", b'[[null,[[null,"inf"]]]]')
+    assert JsonPayload.of({"plain": 1}).patches == []
+
+
+@pytest.mark.req("FS2")
+def test_the_error_says_where_and_never_what(tmp_path: Path) -> None:
+    secret = "do not show this"
+    writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
+    for number in range(100):
+        memory: dict[str, Any] = {"tool": {"cb": print if number == 37 else None, "odd key": secret}}
+        each = record(f"r{number}-a1", {"state": {"agents": [secret, 1, {"memory": memory}]}})
+        if number != 37:
+            writer.write(each)
+            continue
+        with pytest.raises(InexactValue) as refused:
+            writer.write(each)
+        assert refused.value.path == "$.state.agents[2].memory.tool.cb"
+        assert refused.value.episode == "r37-a1"
+        assert "r37-a1" in str(refused.value)
+        assert "builtin_function_or_method" in str(refused.value)
+        assert secret not in str(refused.value)
+    writer.publish()
+    # What was refused left nothing in the stream.
+    assert [each.episode.rollout_id for each in ckptfmt.open(tmp_path)["a"]] == [
+        f"r{number}" for number in range(100) if number != 37
+    ]
+
+
+@pytest.mark.req("FS2", "FS11")
+@pytest.mark.parametrize("neighbour", [0, math.nan, 2**80, "\ud800"])
+@pytest.mark.parametrize("depth", [251, 1_000, 100_000])
+@pytest.mark.parametrize("key", [None, "k", "\ud800"])
+def test_nesting_has_one_limit(neighbour: Any, depth: int, key: str | None) -> None:
+    with pytest.raises(InexactValue, match="nested deeper than 250"):
+        JsonPayload.of([neighbour, _nested(depth - 1, None, key)])
+    JsonPayload.of([neighbour, _nested(249, None, key)])
+
+
+@pytest.mark.req("FS2", "FS11")
+def test_a_cycle_ends() -> None:
+    ring: list[Any] = []
+    ring.append({"again": ring})
+    with pytest.raises(InexactValue, match="nested deeper"):
+        JsonPayload.of(ring)
+
+
+@pytest.mark.req("FS11")
+def test_depth_does_not_depend_on_the_callers_stack() -> None:
+    value = _nested(249, [math.nan], "\ud800")
+
+    def deep(left: int) -> Any:
+        return deep(left - 1) if left else JsonPayload.of(value).value()
+
+    assert same_exact(deep(sys.getrecursionlimit() - 100), value)
+
+
+@pytest.mark.req("FS11")
+@pytest.mark.parametrize("depth", [251, 1024, 1025, 200_000])
+def test_a_reader_has_the_same_limit_as_a_writer(depth: int) -> None:
+    with pytest.raises(Damaged):
+        JsonPayload(b"[" * depth + b"]" * depth).value()
+    assert JsonPayload(b"[" * 250 + b"]" * 250).value() == _nested(249, [])
+    flat = b"[" + b",".join([b"{}"] * 5000) + b"]"
+    assert JsonPayload(flat).value() == [{}] * 5000
+
+
+@pytest.mark.req("FS11")
+def test_patches_cannot_nest_deeper_either() -> None:
+    depth = 200
+    text = b"[" * depth + b"null" + b"]" * depth
+    path = orjson.dumps([0] * (depth - 1))
+    patches = b'[[%b,[[0,{"pairs":[["k",%b]]}]]]]' % (path, b"[" * 50 + b"]" * 50)
+    with pytest.raises(Damaged, match="nested deeper"):
+        JsonPayload(text, patches).value()
+    assert JsonPayload(text, patches.replace(b"[" * 50 + b"]" * 50, b"[" * 49 + b"]" * 49)).value()
+
+
+@pytest.mark.req("FS2")
+def test_shared_objects_cannot_explode() -> None:
+    value: Any = ["x"] * 10
+    for _ in range(30):
+        value = [value] * 10
+    with pytest.raises(LimitExceeded, match="values"):
+        JsonPayload.of(value, episode="r", limits=Limits(record_values=10**6))
+    assert JsonPayload.of([value[0][0][0]][:0]).value() == []
+
+
+@pytest.mark.req("FS2")
+def test_shared_objects_are_written_out() -> None:
+    shared = {"n": math.nan}
+    assert same_exact(JsonPayload.of([shared, shared]).value(), [{"n": math.nan}, {"n": math.nan}])
+
+
+_SHAPES: dict[str, tuple[Any, list[list[Any]]]] = {
+    "dicts in a dict": ({"y": {"v": 1.0}}, [["y", "v"]]),
+    "lists in a dict": ({"x": [1.0] * 3}, [["x", 1]]),
+    "dicts in a list": ([{"v": 1.0}, {"v": 1.0}], [[0, "v"], [1, "v"]]),
+    "lists in a list": ([[1.0], [1.0]], [[0, 0], [1, 0]]),
+    "dicts and text in a list": (["s", {"v": 1.0}], [[1, "v"]]),
+    "lists and text in a list": (["s", [1.0]], [[1, 0]]),
+    "all of them": (
+        {"x": [1.0], "z": [{"v": 1.0, "w": [["s", {"v": 1.0}]]}], "l": [[1.0], ["s"]]},
+        [["x", 0], ["z", 0, "v"], ["z", 0, "w", 0, 1, "v"], ["l", 0, 0]],
+    ),
+}
+
+
+def _at(value: Any, path: list[Any]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+@pytest.mark.req("FS2")
+@pytest.mark.parametrize("shape", _SHAPES)
+@pytest.mark.parametrize("intruder", [math.nan, (1.0,), {1: 1.0}, _nested(251, 1.0)])
+def test_a_change_meanwhile_is_never_half_seen(shape: str, intruder: Any) -> None:
+    """What is proved is what is encoded, whenever another thread changes the value in between.
+
+    The change comes at each moment in turn at which another thread could run: where the profiler is called.
+    """
+    is_nan = intruder != intruder
+    outcomes = set()
+    for moment in range(130):
+        value, paths = copy.deepcopy(_SHAPES[shape])
+        places = [(_at(value, path[:-1]), path[-1]) for path in paths]
+        calls = 0
+
+        def change(frame: Any, event: str, argument: Any, moment: int = moment, places: Any = places) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == moment:
+                for container, key in places:
+                    container[key] = intruder
+
+        sys.setprofile(change)
+        try:
+            payload = JsonPayload.of(value)
+        except InexactValue:
+            outcomes.add("refused")
+            continue
+        finally:
+            sys.setprofile(None)
+        back = payload.value()
+        for path in paths:
+            found = _at(back, path)
+            assert found == 1.0 or (found != found and is_nan)
+            outcomes.add("before" if found == 1.0 else "after")
+    assert outcomes == ({"before", "after"} if is_nan else {"before", "refused"})
+
+
+@pytest.mark.req("FS2")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("boundary", bad) for bad in (True, 1.0, "1", -1, 2**63)),
+        *(("schema", bad) for bad in (True, 1.0, "1", -1, 2**63, None)),
+        *(("references", bad) for bad in ("abc", (1,), ("\ud800",), (b"x",), (None,))),
+    ],
+)
+def test_fields_are_of_exactly_their_type(field: str, value: Any) -> None:
+    with pytest.raises(InexactValue) as refused:
+        Record(EpisodeId("r", 2), None, **{field: value})
+    assert refused.value.path.startswith(field)
+    assert refused.value.episode == "r-a2"
+    with pytest.raises(ckptfmt.InvalidId):
+        Record("r", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.req("FS12", "FS2")
+def test_a_line_is_strict_json_envelope_first_payload_last(tmp_path: Path) -> None:
+    odd = {"\ud800": {"x": 1, "payload": [',"payload":', math.nan]}, "u": "\u2028"}
+    each = Record(EpisodeId("r", 1), odd, 4, 2, ("data/1", 'a",\n"payload":"b'))
+    manifest = write(tmp_path, [each])
+    (segment,) = manifest.segments
+    data = (tmp_path / "agent-0" / segment.file).read_bytes()
+    assert data.count(b"\n") == 1
+    assert data.endswith(b"}\n")
+    parsed = json.loads(data)
+    assert list(parsed) == ["episode", "boundary", "schema", "references", "patches", "payload"]
+    assert parsed["episode"] == "r-a1"
+    assert parsed["boundary"] == 4
+    stored = ckptfmt.open(tmp_path)["agent-0"]["r-a1"]
+    assert same_exact(stored.payload, odd)
+    assert stored.references == each.references
+    assert (stored.schema, stored.boundary) == (2, 4)
+
+
+@pytest.mark.req("FS3")
+def test_a_payload_is_checked_once_and_passed_on_as_it_is(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    write(first, [record("r", {"n": math.nan, "m": [1]})])
+    stored = ckptfmt.open(first)["agent-0"]["r"]
+    handed_on = pickle.loads(pickle.dumps(stored.json_payload))
+    assert handed_on == stored.json_payload
+    write(tmp_path / "second", [record("r-a1", handed_on)])
+    again = ckptfmt.open(tmp_path / "second")["agent-0"]["r-a1"]
+    assert again.json_payload == stored.json_payload
+    assert same_exact(again.payload, {"n": math.nan, "m": [1]})
+
+
+@pytest.mark.req("FS3", "FS12")
+def test_a_payload_with_a_line_feed_is_refused(tmp_path: Path) -> None:
+    writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
+    with pytest.raises(InexactValue, match="line feed"):
+        writer.write(record("r", JsonPayload(b'{\n"a":1}')))
+    writer.abort()
+
+
+@pytest.mark.req("FS2")
+@pytest.mark.parametrize(
+    ("data", "patches"),
+    [
+        (b'{"a":1}', b'[[[],[["a","nan"]]]]'),
+        (b'{"a":null}', b'[[[],[["b","nan"]]]]'),
+        (b'{"a":null}', b'[[[],[["a","NaN"]]]]'),
+        (b'{"a":null}', b'[[[],[["a","nan"],["a","nan"]]]]'),
+        (b'{"a":null}', b'[[null,[["a","nan"]]]]'),
+        (b'{"a":null}', b'[[["x"],[["a","nan"]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"int":"0x10"}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"int":"F"}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"str":[1114112]}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"str":[true]}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"str":"x"}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"pairs":[["k",1],["k",2]]}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"pairs":[[0,1]]}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",{"int":"1","str":[]}]]]]'),
+        (b'{"a":null}', b'[[[],[["a",null]]]]'),
+        (b'{"a":null}', b"[[[]]]"),
+        (b'{"a":null}', b"{}"),
+        (b"[null]", b'[[[],[[-1,"nan"]]]]'),
+        (b"[null]", b'[[[],[[1,"nan"]]]]'),
+        (b"[null]", b'[[[],[[true,"nan"]]]]'),
+        (b"[null]", b'[[[],[["0","nan"]]]]'),
+        (b'{"0":null}', b'[[[],[[0,"nan"]]]]'),
+        (b"1", b'[[null,[[null,"nan"]]]]'),
+        (b"NaN", b""),
+        (b"1e400", b""),
+        (b'"\\ud800"', b""),
+        (b'{"a":1} ,"x":2', b""),
+        (b"", b""),
+    ],
+)
+def test_a_payload_that_no_writer_wrote_is_damage(data: bytes, patches: bytes) -> None:
+    with pytest.raises(Damaged):
+        JsonPayload(data, patches).value()
+
+
+_LINE = (
+    b'{"episode":"r","boundary":1,"schema":1,"references":["a"],'
+    b'"patches":[[[],[["x","nan"]]]],"payload":{"x":null}}\n'
+)
+
+
+@pytest.mark.req("FS12", "RE2")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"episode":"r"', b'"episode":"r-a1-a2"'),
+        (b'"episode":"r"', b'"episode":"\\u0072"'),
+        (b'"boundary":1', b'"boundary":01'),
+        (b'"boundary":1', b'"boundary":-1'),
+        (b'"boundary":1', b'"boundary":1.0'),
+        (b'"boundary":1', b'"boundary":true'),
+        (b'"boundary":1', b'"boundary":9223372036854775808'),
+        (b'"boundary":1,', b""),
+        (b'"schema":1', b'"schema":null'),
+        (b'"schema":1', b'"schema": 1'),
+        (b'"references":["a"]', b'"references":[]'),
+        (b'"references":["a"]', b'"references":["\\u0061"]'),
+        (b'"references":["a"]', b'"references":[1]'),
+        (b'"patches":[', b'"patches":{['),
+        (b'"patches":[[[],[["x","nan"]]]],', b'"patches":[],"extra":1,'),
+        (b'{"episode"', b'\xef\xbb\xbf{"episode"'),
+        (b"}\n", b"}\r\n"),
+        (b"}\n", b"} \n"),
+        (b',"payload":{"x":null}', b',"pay":1,"payload":{"x":null}'),
+    ],
+)
+def test_a_damaged_envelope_names_its_episode(tmp_path: Path, old: bytes, new: bytes) -> None:
+    _hand_made(tmp_path, _LINE)
+    assert ckptfmt.open(tmp_path).verify().ok
+    line = _LINE.replace(old, new)
+    assert line != _LINE
+    _hand_made(tmp_path, line)
+    with pytest.raises(Damaged, match="episode r") as damaged:
+        list(ckptfmt.open(tmp_path)["a"])
+    assert damaged.value.episode == "r"
+    assert not ckptfmt.open(tmp_path).verify().ok
+
+
+def _hand_made(folder: Path, line: bytes, **changes: Any) -> None:
+    """A participant of one line, all digests right, whatever the line holds."""
+    shutil.rmtree(folder / "a", ignore_errors=True)
+    (folder / "a").mkdir()
+    digest = hashlib.sha256(line).hexdigest()
+    (folder / "a" / f"records-{digest}.jsonl").write_bytes(line)
+    block = {
+        "episode": ["r"],
+        "boundary": [1],
+        "segment": [0],
+        "offset": [0],
+        "stored": [len(line)],
+        "start": [0],
+        "length": [len(line)],
+        "crc32": [zlib.crc32(line)],
+    }
+    segment = {
+        "file": f"records-{digest}.jsonl",
+        "stored": len(line),
+        "plain": len(line),
+        "records": 1,
+        "codec": "none",
+    }
+    manifest = {
+        "format": 1,
+        "features": [],
+        "checkpoint_id": "c",
+        "participant": {"name": "a", "kind": "agent"},
+        "segments": [segment],
+        "records": 1,
+    }
+    (folder / "a" / "manifest.json").write_bytes(sealed({**manifest, **changes}))
+    put_index(folder / "a", index_bytes([block]))
+
+
+@pytest.mark.req("RE1", "RE2")
+def test_a_payload_that_is_no_json_is_found_by_verify_and_when_asked_for(tmp_path: Path) -> None:
+    _hand_made(tmp_path, _LINE.replace(b'{"x":null}', b'{"x":1}'))
+    (stored,) = ckptfmt.open(tmp_path)["a"]
+    with pytest.raises(Damaged, match="episode r: ") as damaged:
+        _ = stored.payload
+    assert damaged.value.episode == "r"
+    (problem,) = ckptfmt.open(tmp_path).verify().problems
+    assert "episode r" in problem.message
+
+
+@pytest.mark.req("FS2")
+def test_a_record_has_a_limit_on_its_bytes(tmp_path: Path) -> None:
+    writer = ckptfmt.create(
+        tmp_path, participant="a", kind="agent", checkpoint_id="c", limits=Limits(record_bytes=1000)
+    )
+    with pytest.raises(LimitExceeded, match="episode big"):
+        writer.write(record("big", "x" * 1001))
+    writer.write(record("small", "x"))
+    writer.publish()
+
+
+@pytest.mark.req("FS12")
+def test_one_record_per_rollout(tmp_path: Path) -> None:
+    writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
+    writer.write(record("r-a1"))
+    with pytest.raises(LimitExceeded, match="at most one record per rollout"):
+        writer.write(record("r-a2"))
+    assert writer.accepted == 1
+    assert writer.publish().records == 1
