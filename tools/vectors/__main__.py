@@ -1,0 +1,67 @@
+"""Write the vectors that are not there yet: `python -m tools.vectors`. What is there stays as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from tools.vectors import broken_bodies, broken_files, broken_frames, broken_index, broken_records, valid
+from tools.vectors.raw import Files
+
+VECTORS: Final = Path(__file__).parents[2] / "tests" / "vectors"
+
+
+def all_cases() -> Iterator[tuple[str, Files, Any]]:
+    """The folder of each case, its files, and its twin."""
+    for name, good in valid.cases():
+        yield f"valid/{name}", *good.build()
+    for module in (broken_files, broken_bodies, broken_index, broken_frames, broken_records):
+        for name, broken in module.cases():
+            files = {f"checkpoint/{path}": data for path, data in broken.draft.build().items()}
+            twin = {
+                "about": broken.about,
+                "verify": broken.error,
+                "read": None if broken.only_verify else broken.error,
+            }
+            yield f"invalid/{name}", files, twin
+
+
+def store(folder: Path, files: Files, twin: Any) -> bool:
+    """Write one case, whole or not at all; False, and nothing done, when its folder is there."""
+    if folder.exists():
+        return False
+    made = folder.with_name(f".{folder.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    text = json.dumps(twin, separators=(",", ":")) + "\n"
+    for name, data in {"twin.json": text.encode(), **files}.items():
+        path = made / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    made.rename(folder)
+    return True
+
+
+def sums(vectors: Path) -> Iterator[str]:
+    """One line for each case: the digest of its files, each under its name."""
+    for kind in ("invalid", "valid"):
+        for case in sorted((vectors / kind).iterdir()):
+            digest = hashlib.sha256()
+            for path in sorted(path for path in case.rglob("*") if path.is_file()):
+                data = path.read_bytes()
+                digest.update(b"%b\0%d\0%b" % (str(path.relative_to(case)).encode(), len(data), data))
+            yield f"{digest.hexdigest()}  {kind}/{case.name}\n"
+
+
+def main(vectors: Path = VECTORS) -> None:
+    written = [name for name, files, twin in all_cases() if store(vectors / name, files, twin)]
+    (vectors / "SHA256SUMS").write_text("".join(sums(vectors)), encoding="ascii")
+    print("\n".join(f"written: {name}" for name in written))
+    print(f"{len(written)} vectors written; all others were there and stay as they are")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What a valid vector is made of: by the package from values, or byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+
+import ckptfmt
+from ckptfmt import EpisodeId, Limits, Record
+from tools.vectors.raw import NAME, Draft, Files
+from tools.vectors.twin import record_twin, tagged
+
+_SMALL: Final = Limits(segment_bytes=600, frame_bytes=200, block_rows=3)
+"""A few records have several segments, frames and blocks of the index."""
+
+
+def record(key: str, payload: Any = None, boundary: int | None = None, **fields: Any) -> Record:
+    return Record(EpisodeId.from_capture_key(key), payload, boundary, **fields)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One participant and what it holds."""
+
+    records: Sequence[Record]
+    codec: Literal["none", "zstd"] = "none"
+    kind: str = "agent"
+    small: bool = False
+    """With several segments, frames and blocks where there are enough records."""
+
+
+@dataclass(frozen=True)
+class Good:
+    """A checkpoint that the package writes."""
+
+    about: str
+    parts: Mapping[str, Part]
+    checkpoint_id: str = "step-1"
+    sequence: int = 1
+    cut: bool = False
+    restarts: Sequence[str] = ()
+    marks: Mapping[str, int] = field(default_factory=dict)
+    state: Any = None
+    lives: Sequence[str | None] = ()
+
+    def build(self) -> tuple[Files, Any]:
+        with TemporaryDirectory() as root:
+            folder = Path(root) / "checkpoint"
+            lives = [
+                {"life": ckptfmt.start_life(root, source), "source_checkpoint_id": source}
+                for source in self.lives
+            ]
+            cut = ckptfmt.create_cut(folder, self.checkpoint_id) if self.cut else None
+            manifests = {
+                name: self._write(folder if cut is None else Path(cut.url), name, part)
+                for name, part in self.parts.items()
+            }
+            ckptfmt.publish(
+                folder,
+                participants=manifests,
+                sequence=self.sequence,
+                state=self.state,
+                cut=cut,
+                restarts=self.restarts,
+                marks=self.marks,
+            )
+            paths = [path for path in Path(root).rglob("*") if path.is_file()]
+            files = {str(path.relative_to(root)): path.read_bytes() for path in paths}
+        return files, self._twin(None if cut is None else cut.name, lives)
+
+    def _write(self, folder: Path, name: str, part: Part) -> str:
+        with ckptfmt.create(
+            folder,
+            participant=name,
+            kind=part.kind,
+            checkpoint_id=self.checkpoint_id,
+            compression=part.codec,
+            limits=_SMALL if part.small else Limits(),
+        ) as writer:
+            for each in part.records:
+                writer.write(each)
+        return writer.manifest.digest
+
+    def _twin(self, cut: str | None, lives: list[Any]) -> Any:
+        keys = {each.episode.capture_key for part in self.parts.values() for each in part.records}
+        return {
+            "about": self.about,
+            "checkpoint": {
+                "id": self.checkpoint_id,
+                "sequence": self.sequence,
+                "cut": cut,
+                "episodes": sorted(keys),
+                "restarts": sorted(self.restarts),
+                "marks": dict(self.marks),
+                "state": tagged(self.state),
+            },
+            "participants": {
+                name: {"kind": part.kind, "records": list(map(record_twin, part.records))}
+                for name, part in self.parts.items()
+            },
+            "lives": lives,
+        }
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A checkpoint spelled otherwise than the package spells it; ``records`` are what its lines hold."""
+
+    about: str
+    draft: Draft
+    records: Sequence[Record]
+    state: Any = field(default_factory=lambda: {"step": 1})
+
+    def build(self) -> tuple[Files, Any]:
+        files = {f"checkpoint/{name}": data for name, data in self.draft.build().items()}
+        twin = {
+            "about": self.about,
+            "checkpoint": {
+                "id": "step-1",
+                "sequence": 1,
+                "cut": "cut-0" if self.draft.with_cut else None,
+                "episodes": sorted(each.episode.capture_key for each in self.records),
+                "restarts": ["19-0"],
+                "marks": {"17-0": 0},
+                "state": tagged(self.state),
+            },
+            "participants": {NAME: {"kind": "agent", "records": list(map(record_twin, self.records))}},
+            "lives": [],
+        }
+        return files, twin
