@@ -1,0 +1,1 @@
+"""The control plane behind a web framework: one small file for each."""
