@@ -1,0 +1,5 @@
+"""``python -m ckptctl.cli``."""
+
+from ckptctl.cli import main
+
+main()
