@@ -1,1 +1,1 @@
-"""Measurements of the whole, run by `make bench`; not installed."""
+"""Measurements: ``python -m benchmarks [--quick] [--json FILE]``. Ratios within one run, nothing absolute."""

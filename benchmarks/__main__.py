@@ -1,0 +1,85 @@
+"""``python -m benchmarks``: tables for people; ``--json FILE`` writes the rows, ``--plot FILE`` a picture.
+
+Every measured run is a process of its own, with freshly built records; the methods take turns, and medians
+are compared within this one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import rows, tables
+from benchmarks.sessions import SHAPES, Load
+from ckptfmt.form import form
+
+PEERS = ("pickle", "json", "msgpack", "langgraph")
+CASES = ("commit-local", "restore-lazy", "restore-decoded")
+
+
+def quick() -> Iterator[dict[str, Any]]:
+    """Fewer records, one round: under two minutes."""
+    for shape in SHAPES:
+        for case in CASES:
+            yield from rows.compared(case, Load(shape, 100), 1)
+    yield from rows.compared("commit-local", Load("text", 100), 1, PEERS)[2:]
+    yield rows.alone("one-record", Load("text", 10_000, 1000))
+    yield rows.alone("stream", Load("text", 300))
+    yield rows.lag(Load("mixed", 200))
+    yield rows.status(Load("mixed", 200))
+
+
+def full() -> Iterator[dict[str, Any]]:
+    """Under ten minutes."""
+    for shape in SHAPES:
+        for case in CASES:
+            peers = PEERS if shape == "mixed" and case != "restore-lazy" else ()
+            yield from rows.compared(case, Load(shape, 500), 3, peers)
+    for nan in (0.01, 1.0):
+        for shape in ("text", "tokens", "small"):
+            yield rows.compared("commit-local", Load(shape, 300, nan=nan), 1)[0]
+            yield rows.compared("restore-decoded", Load(shape, 300, nan=nan), 1)[0]
+    yield rows.compared("commit-local", Load("mixed", 100_000, 1000), 1)[0]
+    yield rows.compared("commit-local", Load("mixed", 10, 50_000_000), 1)[0]
+    yield rows.alone("one-record", Load("text", 10_000, 1000))
+    yield rows.alone("one-record", Load("text", 1_000_000, 100))
+    for count in (300, 3000, 12_000):
+        yield rows.alone("stream", Load("text", count))
+    yield rows.lag(Load("mixed", 1000))
+    yield rows.lag(Load("mixed", 10, 50_000_000))
+    for shape in ("text", "tokens", "small"):
+        yield rows.status(Load(shape, 1000))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer records and rounds: under 2 minutes")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="also write the rows here")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="also draw the comparison (.svg or .png)")
+    options = parser.parse_args()
+    console = Console()
+    began = time.monotonic()
+    found = []
+    for row in quick() if options.quick else full():
+        found.append(row)
+        console.print(f"{time.monotonic() - began:5.0f} s  {row['case']} {row['shape']}", style="dim")
+    machine = f"{platform.machine()}, Python {platform.python_version()}, {form()}"
+    console.print(f"{machine}, {time.strftime('%Y-%m-%d')}")
+    tables.show(found, console)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if options.plot:
+        from benchmarks.plot import draw
+
+        draw(found, options.plot)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""The rows of a benchmark: medians of interleaved runs, and their ratios within one run."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.floor import OF_CASE
+from benchmarks.sessions import Load
+
+OURS = {"commit-local": "ckptfmt", "restore-lazy": "ckptfmt-lazy", "restore-decoded": "ckptfmt"}
+SOURCE = "source-method"
+
+
+def run(module: str, request: dict[str, Any]) -> dict[str, Any]:
+    """One measurement in a new process."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}"],
+        input=json.dumps(request) + "\n",
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return dict(json.loads(done.stdout))
+
+
+def compared(case: str, load: Load, rounds: int, peers: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """One row for us and one for each peer: the methods take turns, and each row holds medians."""
+    ours, stages = OURS[case], OF_CASE[case]
+    methods = [ours, SOURCE, *peers, *stages]
+    found: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    for _ in range(rounds):
+        for method in methods:
+            request = {"case": case, "method": method, "load": asdict(load)}
+            found[method].append(run("worker", request))
+    seconds = {method: statistics.median(each["seconds"] for each in found[method]) for method in methods}
+    floor = max(seconds[stage] for stage in stages)
+    return [
+        {
+            "case": case,
+            "shape": load.shape,
+            "method": "ckptfmt" if method == ours else method,
+            "records": load.count,
+            "bytes": found[method][0]["bytes"],
+            "seconds": seconds[method],
+            "ratio_vs_source_method": seconds[SOURCE] / seconds[method],
+            "ratio_vs_floor": seconds[method] / floor,
+            "peak_rss": max(each["peak_rss"] for each in found[method]),
+            "peak_beyond_records": max(each["peak_rss"] - each["rss_before"] for each in found[method]),
+            "nan": load.nan,
+            "stages": {stage: seconds[stage] for stage in stages},
+        }
+        for method in (ours, SOURCE, *peers)
+    ]
+
+
+def alone(case: str, load: Load) -> dict[str, Any]:
+    """A row of something that nothing is held against."""
+    found = run("worker", {"case": case, "method": "ckptfmt", "load": asdict(load)})
+    return {"case": case, "shape": load.shape, "records": load.count, **found}
+
+
+def lag(load: Load) -> dict[str, Any]:
+    found = run("lag", asdict(load))
+    return {
+        "case": "lag",
+        "shape": load.shape,
+        "records": load.count,
+        "bytes": load.count * load.size,
+        **found,
+    }
+
+
+def status(load: Load) -> dict[str, Any]:
+    found = run("status", asdict(load))
+    return {"case": "status-during-commit", "shape": load.shape, "records": load.count, **found}
