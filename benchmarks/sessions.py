@@ -38,7 +38,7 @@ def tokens(random: random.Random, size: int) -> dict[str, Any]:
     """Token ids and log-probabilities, as a training run keeps them."""
     count = max(1, size // 28)
     return {
-        "token_ids": [random.randrange(150_000) for _ in range(count)],
+        "token_ids": random.choices(range(150_000), k=count),
         "logprobs": [-8.0 * random.random() ** 2 for _ in range(count)],
         "reward": random.random(),
     }
