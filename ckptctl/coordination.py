@@ -27,7 +27,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import ckptfmt
-from ckptctl.cut import CommitResult, PrepareResult, RestoreResult
+from ckptctl.cut import CommitResult, PrepareResult, RestoreResult, as_episode
 from ckptctl.errors import ControlError, CoordinationError, NotPrepared
 from ckptctl.fleet import Fleet, Replies, Server
 from ckptctl.lives import begin_life, check_attempts, first_attempt
@@ -101,7 +101,9 @@ class Coordination:
             for name, reply in found.replies.items():
                 restarts.update(reply["restarts"])
                 episodes[name] = reply["episodes"]
-        return PrepareResult(self, checkpoint_id, directory, cut, frozenset(map(_id, restarts)), episodes)
+        return PrepareResult(
+            self, checkpoint_id, directory, cut, frozenset(map(as_episode, restarts)), episodes
+        )
 
     async def _draw_cut(self, checkpoint_id: str, directory: str) -> ckptfmt.Cut:
         """The cut of this try. Durable up to the run's folder before anybody closes."""
@@ -143,9 +145,9 @@ class Coordination:
             manifests={name: reply["manifest"]["sha256"] for name, reply in sorted(found.replies.items())},
             bytes=sum(reply["manifest"]["bytes"] for reply in found.replies.values()),
             scope=frozenset(scope),
-            owners={_id(key): tuple(names) for key, names in sorted(owners.items())},
+            owners={as_episode(key): tuple(names) for key, names in sorted(owners.items())},
             restarts=prepared.restarts,
-            references={_id(key): tuple(named) for key, named in sorted(references.items())},
+            references={as_episode(key): tuple(named) for key, named in sorted(references.items())},
             marks=self.marks.as_dict(),
         )
 
@@ -223,8 +225,10 @@ class Coordination:
                 source_checkpoint_id=checkpoint.checkpoint_id,
                 life=life,
                 episodes=episodes,
-                restarts=tuple(map(_id, checkpoint.restarts)),
-                restored={name: tuple(map(_id, found.replies[name]["restored"])) for name in found.replies},
+                restarts=tuple(map(as_episode, checkpoint.restarts)),
+                restored={
+                    name: tuple(map(as_episode, found.replies[name]["restored"])) for name in found.replies
+                },
                 state=checkpoint.state,
             )
 
@@ -332,10 +336,6 @@ async def _to_the_end(work: Coroutine[Any, Any, T]) -> tuple[T, asyncio.Cancelle
         except asyncio.CancelledError as error:
             cancelled = error
     return task.result(), cancelled
-
-
-def _id(key: EpisodeId | str) -> EpisodeId:
-    return key if isinstance(key, EpisodeId) else EpisodeId.from_capture_key(key)
 
 
 def _raise_failures(verb: str, found: Replies) -> None:

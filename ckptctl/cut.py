@@ -35,7 +35,7 @@ class PrepareResult:
 
     def continued(self, episodes: Iterable[E]) -> list[E]:
         """These episodes without the restarts, in the given order (RS3): the scope of a commit."""
-        return [each for each in episodes if _episode(each) not in self.restarts]
+        return [each for each in episodes if as_episode(each) not in self.restarts]
 
     async def commit(self, scope: Collection[EpisodeId | str], *, deadline: float = 600.0) -> CommitResult:
         """Save these episodes on every server. May be called again after a retryable error.
@@ -43,7 +43,7 @@ class PrepareResult:
         Raises `ckptctl.CoordinationError` with the error of each server that failed, and `ControlError`
         ``restart_in_scope``, with nothing sent, for a scope that names a restart.
         """
-        return await self.coordination.commit(self, [_episode(each) for each in scope], deadline=deadline)
+        return await self.coordination.commit(self, [as_episode(each) for each in scope], deadline=deadline)
 
 
 @dataclass(frozen=True)
@@ -123,5 +123,6 @@ class RestoreResult:
     """The controller's own cut, as it was given to ``publish``."""
 
 
-def _episode(each: EpisodeId | str) -> EpisodeId:
+def as_episode(each: EpisodeId | str) -> EpisodeId:
+    """An episode given as such, or by its capture key. Raises `ckptfmt.InvalidId`."""
     return each if isinstance(each, EpisodeId) else EpisodeId.from_capture_key(each)

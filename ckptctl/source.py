@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import ckptfmt
+from ckptctl.cut import as_episode
 from ckptfmt import CheckpointBody, Cut, EpisodeId
 
 
@@ -26,7 +27,7 @@ class Source:
         saved = list(map(EpisodeId.from_capture_key, self.checkpoint.episodes))
         if scope is None:
             return saved
-        wanted = {each if isinstance(each, EpisodeId) else EpisodeId.from_capture_key(each) for each in scope}
+        wanted = set(map(as_episode, scope))
         unknown = sorted(wanted.difference(saved))
         if unknown:
             raise ValueError(f"the checkpoint has no episode {unknown[0]} ({len(unknown)} of the scope)")

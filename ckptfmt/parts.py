@@ -60,8 +60,7 @@ def part(
     """
     if type(number) is not int or not 0 <= number <= MAX_INTEGER:
         raise ValueError(f"the number of a part is an int from 0 to {MAX_INTEGER}")
-    return PartWriter(
-        number,
+    writer = PartWriter(
         url,
         participant=participant,
         kind=kind,
@@ -71,38 +70,16 @@ def part(
         gate=gate,
         limits=limits,
     )
+    writer.number = number
+    return writer
 
 
 class PartWriter(Recorder):
     """Takes the records of one part; :meth:`finish`, or the end of the ``with`` block, makes it a
     :class:`Part`. Make one with :func:`part`."""
 
+    number = 0
     _part: Part | None = None
-
-    def __init__(
-        self,
-        number: int,
-        url: Url,
-        *,
-        participant: str,
-        kind: str,
-        checkpoint_id: str,
-        compression: Compression,
-        spool: Url | None,
-        gate: Gate | None,
-        limits: Limits,
-    ) -> None:
-        super().__init__(
-            url,
-            participant=participant,
-            kind=kind,
-            checkpoint_id=checkpoint_id,
-            compression=compression,
-            spool=spool,
-            gate=gate,
-            limits=limits,
-        )
-        self._number = number
 
     @property
     def part(self) -> Part:
@@ -127,7 +104,7 @@ class PartWriter(Recorder):
             participant=self._participant,
             kind=self._kind,
             checkpoint_id=self._checkpoint_id,
-            number=self._number,
+            number=self.number,
             segments=segments,
             index=index.name,
             records=self.accepted,

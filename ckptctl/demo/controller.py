@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 import ckptfmt
 from ckptctl import Coordination, Ledger, Server, first_attempt
 from ckptctl.client import ControlClient
 from ckptctl.demo.fleet import KINDS, last_checkpoint, rollout_ids, run_folder
 from ckptctl.demo.moments import announce
+from ckptctl.demo.server import data_client
 from ckptctl.demo.tasks import Task, load_tasks
 from ckptctl.threads import in_thread
 from ckptfmt import EpisodeId
@@ -77,9 +76,7 @@ class Controller:
         """Start or restore the run, see all rollouts to their end, and write the results down."""
         async with (
             ControlClient(self._config.token) as control,
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
-            ) as self._client,
+            data_client() as self._client,
         ):
             self._coordination = Coordination(
                 Server(name, kind, control.transport(self._peers[name])) for name, kind in KINDS.items()

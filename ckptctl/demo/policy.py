@@ -117,11 +117,6 @@ def plan(task: Task, messages: Sequence[dict[str, Any]], seed: int = 0) -> Turn:
     return Turn(tuple(word if place == 0 else f" {word}" for place, word in enumerate(words)), call)
 
 
-def generate(request: Request) -> Iterator[str]:
-    """The tokens of the next turn, one by one."""
-    return tokens(request, 0)
-
-
 def tokens(request: Request, prefix_length: int) -> Iterator[str]:
     """The tokens that follow the first ``prefix_length``: how a generation that was cut goes on."""
     return iter(plan(request.task, request.messages, request.seed).tokens[prefix_length:])

@@ -70,9 +70,7 @@ class DemoServer:
         self.app.cleanup_ctx.append(self._lifetime)
 
     async def _lifetime(self, app: web.Application) -> Any:
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
-        ) as self.client:
+        async with data_client() as self.client:
             yield
 
     def install(self, participant: Participant) -> None:
@@ -104,6 +102,13 @@ class DemoServer:
         async with self.client.post(self.url(peer, episode, path), data=json.dumps(value)) as response:
             response.raise_for_status()
             return json.loads(await response.read()), response.headers
+
+
+def data_client() -> aiohttp.ClientSession:
+    """A client for calls between the servers: a parked one may wait for as long as a checkpoint takes."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+    )
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from ckptctl.demo.policy import (
     BadRequest,
     Request,
     assistant_message,
-    generate,
     plan,
     respond,
     tokens,
@@ -55,7 +54,7 @@ class Rollout:
     def ask(self) -> dict[str, Any]:
         """One turn of the model: its response."""
         request = Request(self.task, self.messages, seed=7)
-        response = respond(request, list(generate(request)))
+        response = respond(request, list(tokens(request, 0)))
         self.messages.append(assistant_message(response))
         return response
 
@@ -312,7 +311,7 @@ def test_a_call_that_ran_twice_or_was_lost_is_seen(desk: Desk, turn: int) -> Non
 def test_a_generation_goes_on_from_every_prefix(desk: Desk) -> None:
     rollout = desk.start(BUNDLED["kit-1"]).run(2)
     request = Request.from_json(json.loads(json.dumps(Request(rollout.task, rollout.messages, 7).to_json())))
-    whole = list(generate(request))
+    whole = list(tokens(request, 0))
     expected = rollout.ask()
     for length in range(len(whole) + 1):
         assert differences(expected, respond(request, whole[:length] + list(tokens(request, length)))) == []
