@@ -1,11 +1,15 @@
-"""The optional compiled form of ``ckptfmt/proof.py``. Everything else of the project is in pyproject.toml."""
+"""The optional compiled form of ``ckptfmt/proof.py``, and the scan that only it uses. Everything else of the
+project is in pyproject.toml."""
 
 import os
 
 from setuptools import Extension, setup
 
 # Without a C compiler the extension is left out, and the same source runs as plain Python.
-extension = Extension("ckptfmt.proof", ["ckptfmt/proof.py"])
+extensions = [
+    Extension("ckptfmt.scan", ["ckptfmt/scan.pyx"]),
+    Extension("ckptfmt.proof", ["ckptfmt/proof.py"]),
+]
 
 if os.environ.get("CKPTFMT_PURE_PYTHON"):
     setup()
@@ -14,7 +18,7 @@ else:
 
     # The types are those of proof.pxd: Python's annotations say other things.
     directives = {"language_level": 3, "annotation_typing": False}
-    compiled = cythonize([extension], compiler_directives=directives)
+    compiled = cythonize(extensions, compiler_directives=directives)
     for each in compiled:
         each.optional = True  # cythonize would lose it
     setup(ext_modules=compiled)

@@ -89,7 +89,7 @@ class Line(NamedTuple):
 
 
 def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
-    """The line of ``record``, in one piece unless it is large: to join large ones would copy them in one go.
+    """The line of ``record``, in pieces: to join them would copy it.
 
     Raises :class:`InexactValue` or :class:`LimitExceeded`, both with the episode.
     """
@@ -111,8 +111,6 @@ def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
     if patches:
         head += _PATCHES + patches
     line = [head + _PAYLOAD, *pieces, b"}\n"]
-    if len(pieces) == 1:
-        line = [b"".join(line)]
     size = sum(map(len, line))
     if size > limits.record_bytes:
         raise LimitExceeded(

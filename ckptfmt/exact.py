@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptfmt import collector
+from ckptfmt import collector, proof
 from ckptfmt.errors import LimitExceeded
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.patches import Exact
-from ckptfmt.proof import encode_patched, encode_plain, where
+from ckptfmt.proof import where
 
 
 class Encoded(NamedTuple):
@@ -27,8 +27,7 @@ def encode(value: Exact, *, episode: str | None = None, limits: Limits = DEFAULT
     ``limits.record_bytes``. ``episode`` is only for the errors.
     """
     with collector.paused():
-        plain = encode_plain(value, limits)
-        encoded = Encoded(*encode_patched(value, episode, limits)) if plain is None else Encoded(plain, b"")
+        encoded = Encoded(*proof.encode(value, episode, limits))
     if len(encoded.data) + len(encoded.patches) > limits.record_bytes:
         raise LimitExceeded(
             f"{where(episode)}the record has more than {limits.record_bytes} bytes; split it, or save less"

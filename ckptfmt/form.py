@@ -25,7 +25,15 @@ def _load_plain_python(name: str) -> None:
     spec.loader.exec_module(module)
 
 
-if os.environ.get(PURE_PYTHON_VARIABLE):
+def _has_scan() -> bool:
+    try:
+        import ckptfmt.scan  # noqa: F401  # the compiled form cannot do without it
+    except ImportError:
+        return False
+    return True
+
+
+if os.environ.get(PURE_PYTHON_VARIABLE) or not _has_scan():
     _load_plain_python("ckptfmt.proof")
 
 

@@ -61,7 +61,18 @@ class Limits:
     """Stored bytes at which a segment closes; a record as large as this has a segment of its own."""
 
     unplaced_segments: int = 3
-    """Segments that may exist before they are placed, the growing one included."""
+    """Segments that may exist before they are placed, the growing one not included."""
+
+    batch_bytes: int = 2 * MIB
+    """Plain bytes that are handed on together without compression: what a thread costs each time, a
+    millisecond of waiting for the interpreter, is then little beside hashing and writing them."""
+
+    waiting_bytes: int = 8 * MIB
+    """Plain bytes that may wait to be packed (or one record that is larger): then the caller waits."""
+
+    settle_bytes: int = 8 * MIB
+    """New bytes of a growing segment at which it is synced, so that little is left when it is finished: to
+    sync 64 MiB at the end took half as long as to encode them."""
 
     frame_bytes: int = 256 * KIB
     """Plain bytes at which a frame closes."""

@@ -1,60 +1,77 @@
-"""Two threads beside the caller's: one packs frames into segments, one places finished segments.
+"""Threads beside the caller's: two compress batches, one packs them into segments, one places the segments.
 
 The caller encodes, which holds the GIL; compressing, hashing and writing do not, so a commit takes about as
-long as the slowest of them. One frame may wait for the packer, and only so many segments may be unplaced:
-then the caller waits. A failure stops both threads where they are, keeps everything that is unplaced, and
-is raised to the caller at its next call; ``go_on`` tries again from there.
+long as the slowest of them. A few megabytes may wait for the packer, and only so many segments may be
+unplaced: then the caller waits. A failure stops the threads where they are, keeps everything that is
+unplaced, and is raised to the caller at its next call; ``go_on`` tries again from there.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from typing import Final
+from concurrent.futures import Future
+from typing import Final, NamedTuple
 
+from ckptfmt.batch import Batch
+from ckptfmt.compression import Compressor
 from ckptfmt.errors import StoreError
+from ckptfmt.limits import Limits
 from ckptfmt.manifest import Segment
-from ckptfmt.segments import Batch, ClosedSegment, Packer
-
-Place = Callable[[ClosedSegment, Callable[[], bool]], None]
-"""Places one segment; the second argument says whether to give up."""
+from ckptfmt.segments import Packer
 
 _POLL_SECONDS: Final = 0.05
+
+
+class _Waiting(NamedTuple):
+    batch: Batch
+    frame: Future[list[bytes]] | None
 
 
 class Pipeline:
     """Moves batches from the caller's thread to the store. All public methods are for the caller's thread."""
 
-    def __init__(self, packer: Packer, place: Place, unplaced: int) -> None:
+    def __init__(self, packer: Packer, limits: Limits) -> None:
         self.packer = packer
         self.placed: list[Segment] = []
-        self._place = place
-        self._unplaced = unplaced
+        self._limits = limits
         self._changed = threading.Condition()
-        self._batch: Batch | None = None
+        self._queue: deque[_Waiting] = deque()
+        self._spare: list[Batch] = []
         self._failure: BaseException | None = None
         self._ending = False
         self._threads: list[threading.Thread] = []
+        self._compressor: Compressor | None = None
+
+    def spare(self) -> Batch:
+        """An empty batch."""
+        return self._spare.pop() if self._spare else Batch()
 
     def offer(self, batch: Batch) -> bool:
         """Hand over ``batch`` if that needs no waiting; raises nothing."""
         with self._changed:
-            if self._batch is not None or self._failure is not None:
+            if self._failure is not None or not self._has_room(batch):
                 return False
-            self._batch = batch
             self._start()
+            frame = None if self._compressor is None else self._compressor.submit(batch)
+            self._queue.append(_Waiting(batch, frame))
             self._changed.notify_all()
             return True
 
     def hand_over(self, batch: Batch, check: Callable[[], None]) -> None:
         """Hand over ``batch``, waiting for room. Raises what a thread failed with, or what ``check``
         raises."""
-        self._wait(lambda: self._batch is None, check)
+        self._wait(lambda: self._has_room(batch), check)
         self.offer(batch)
+
+    def _has_room(self, batch: Batch) -> bool:
+        waiting = sum(each.batch.size for each in self._queue)
+        return waiting == 0 or waiting + batch.size <= self._limits.waiting_bytes
 
     def finish(self, check: Callable[[], None]) -> None:
         """Wait until everything handed over is placed. Raises like :meth:`hand_over`."""
-        self._wait(lambda: self._batch is None, check)
+        self._wait(lambda: not self._queue, check)
         with self._changed:
             self.packer.finish()  # the packing thread has nothing to do, and we hold the lock
             if self.packer.closed:
@@ -77,16 +94,21 @@ class Pipeline:
         self.raise_failure()
 
     def close(self) -> None:
-        """End the threads (a placing under way gives up) and free what waits. Harmless when repeated."""
+        """End the threads (what is being written gives up) and free what waits. Harmless when repeated."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
+        if self._compressor is not None:
+            self._compressor.close()
         for thread in self._threads:
             if thread is not threading.current_thread():  # the collector may find a forgotten writer anywhere
                 thread.join()
         self._threads.clear()
-        self._batch = None
+        self._queue.clear()
         self.packer.discard()
+
+    def _is_ending(self) -> bool:
+        return self._ending
 
     def _wait(self, ready: Callable[[], bool], check: Callable[[], None]) -> None:
         while True:
@@ -101,6 +123,8 @@ class Pipeline:
 
     def _start(self) -> None:
         if not self._threads:
+            if self.packer.codec == "zstd":
+                self._compressor = Compressor()
             # Daemons: a process that ends without closing its writers must not hang.
             self._threads = [
                 threading.Thread(target=self._pack_all, name="ckptfmt-pack", daemon=True),
@@ -115,34 +139,49 @@ class Pipeline:
             self._changed.wait_for(lambda: self._ending or (self._failure is None and ready()))
             return not self._ending
 
+    def _may_pack(self) -> bool:
+        return bool(self._queue) and len(self.packer.closed) < self._limits.unplaced_segments
+
     def _pack_all(self) -> None:
-        while self._await_work(lambda: self._batch is not None and len(self.packer.closed) < self._unplaced):
-            batch = self._batch
-            assert batch is not None
+        while self._await_work(self._may_pack):
+            waiting = self._queue[0]
             try:
-                self.packer.add(batch)
+                self._pack(waiting)
             except BaseException as error:  # it belongs to the caller's thread
                 self._fail(error)
             else:
+                waiting.batch.clear()
+                self._spare.append(waiting.batch)
                 with self._changed:
-                    self._batch = None
+                    self._queue.popleft()
                     self._changed.notify_all()
 
+    def _pack(self, waiting: _Waiting) -> None:
+        batch, frame = waiting
+        self.packer.add(batch, batch.chunks() if frame is None else frame.result(), self._is_ending)
+
     def _place_all(self) -> None:
-        while self._await_work(lambda: bool(self.packer.closed)):
-            closed = self.packer.closed[0]
+        packer = self.packer
+        while self._await_work(lambda: bool(packer.closed) or packer.unsettled >= self._limits.settle_bytes):
             try:
-                self._place(closed, lambda: self._ending)
+                if packer.closed:
+                    self._place()
+                else:
+                    packer.settle()
             except BaseException as error:  # it belongs to the caller's thread
                 self._fail(error)
-            else:
-                with self._changed:
-                    self.packer.closed.popleft()
-                    self.placed.append(closed.segment)
-                    self._changed.notify_all()
-                closed.holder.discard()
+
+    def _place(self) -> None:
+        closed = self.packer.closed[0]
+        closed.staged.place(closed.segment.file, self._is_ending)
+        with self._changed:
+            self.packer.closed.popleft()
+            self.placed.append(closed.segment)
+            self._changed.notify_all()
+        closed.staged.discard()
 
     def _fail(self, error: BaseException) -> None:
         with self._changed:
-            self._failure = error
+            if self._failure is None:  # two threads may fail: the first one says why
+                self._failure = error
             self._changed.notify_all()

@@ -3,14 +3,9 @@ cimport cython
 
 cdef object _dumps
 
-@cython.locals(sort=int)
-cpdef bint is_plain(object value, Py_ssize_t depth, Py_ssize_t most) except -1
-
 @cython.locals(kind=object, number=double)
 cdef int _sort(object value) except -2
 
-@cython.locals(pairs=dict, values=list, sort=int, count=Py_ssize_t, below=Py_ssize_t)
-cdef Py_ssize_t _scan(object container, Py_ssize_t depth, Py_ssize_t most) except -2
 
 cdef class _Node:
     cdef object container
@@ -26,15 +21,20 @@ cdef class Walk:
     cdef object _limits
     cdef Py_ssize_t _depth
     cdef bint _thorough
+    cdef Py_ssize_t _total
+    cdef Py_ssize_t _scans_left
     cdef bint _copying
     cdef list _nodes
     cdef list _entries
     cdef list _patches
 
-    @cython.locals(holder=list, entries=list, total=Py_ssize_t, node=_Node)
+    @cython.locals(holder=list, entries=list, node=_Node)
     cpdef object run(self, object value)
 
-    cdef bint _passes(self, object value) except -1
+    cdef object _add_to_total(self, Py_ssize_t count)
+
+    @cython.locals(sort=int, count=Py_ssize_t)
+    cdef bint _passes(self, object value, Py_ssize_t depth) except -1
 
     @cython.locals(pairs=dict, values=list, entries=list, place=Py_ssize_t)
     cdef object _check(self, _Node node)

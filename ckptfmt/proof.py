@@ -5,9 +5,9 @@ of this module runs from its first check to the end of ``orjson.dumps`` without 
 value itself is checked and encoded. In plain Python another thread could change it in between, so there a
 copy is checked and encoded (`plaincopy`).
 
-Two passes over the same rules. `encode_plain` leaves keys, integers and strings to orjson, which refuses
-what it cannot hold. Anything it does not like goes to `Walk`, which knows the path of every container,
-collects the patches and names what is not exact.
+Two passes over the same rules. The quick one (`scan`, or `plaincopy`) leaves keys, integers and strings to
+orjson, which refuses what it cannot hold. Anything that it does not like goes to `Walk`, which knows the path
+of every container, collects the patches and names what is not exact.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from ckptfmt.plaincopy import NOT_PLAIN, plain_copy
 COMPILED: Final = not __file__.endswith(".py")
 """Whether this module is the compiled form."""
 
+if COMPILED:
+    from ckptfmt.scan import count_sound, is_plain
+
 _CONTAINERS: Final = frozenset({list, dict})
 _LEFT_TO_ORJSON: Final = frozenset({str, int, bool, NoneType})
 _MAY_BE_ODD: Final = frozenset({str, int})
@@ -45,37 +48,25 @@ _INT_MAX: Final = 2**64 - 1
 _dumps: Final = orjson.dumps
 
 
-def encode_plain(value: Exact, limits: Limits) -> bytes | None:
-    """The JSON of a value that needs no patch; None when it needs one, or is not exact.
+def encode(value: Exact, episode: str | None, limits: Limits) -> tuple[bytes, bytes]:
+    """The JSON of an exact value, and of its patches (empty when it needs none).
 
-    The caller pauses the garbage collector: a finalizer could give up the GIL.
+    The caller pauses the garbage collector: a finalizer could give up the GIL. Raises `InexactValue` or
+    `LimitExceeded`.
     """
     try:
         if COMPILED:
-            return _dumps(value) if is_plain(value, limits.depth, limits.record_values) else None
-        proved = plain_copy(value, limits)
-        return None if proved is NOT_PLAIN else _dumps(proved)
-    except TypeError:
-        return None  # a key, an integer or a string that orjson cannot hold: the walk finds it
-
-
-def encode_patched(value: Exact, episode: str | None, limits: Limits) -> tuple[bytes, bytes]:
-    """The JSON of any exact value, and of its patches. Raises `InexactValue` or `LimitExceeded`."""
-    for strings_and_integers in (False, True):
-        walk = Walk(episode, limits, strings_and_integers)
-        proved = walk.run(value)
-        try:
-            return _dumps(proved), walk.encoded_patches()
-        except TypeError:
-            if strings_and_integers:
-                raise
-    raise AssertionError  # pragma: no cover
-
-
-def is_plain(value: Exact, depth: int, most: int) -> bool:
-    """Whether a value is exact and needs no patch, as far as orjson would not refuse it."""
-    sort = _sort(value)
-    return _scan(value, depth, most) >= 0 if sort > 0 else sort == 0
+            if is_plain(value, limits.depth, limits.record_values):
+                return _dumps(value), b""
+        else:
+            proved = plain_copy(value, limits)
+            if proved is not NOT_PLAIN:
+                return _dumps(proved), b""
+        walk = Walk(episode, limits, False)
+        return _dumps(walk.run(value)), walk.encoded_patches()
+    except TypeError:  # a key, an integer or a string that orjson cannot hold
+        walk = Walk(episode, limits, True)
+        return _dumps(walk.run(value)), walk.encoded_patches()
 
 
 def _sort(value: Any) -> int:
@@ -87,36 +78,6 @@ def _sort(value: Any) -> int:
         number = value
         return 0 if number - number == 0.0 else -1  # NaN and the infinities differ from themselves so
     return 1 if kind is dict or kind is list else -1
-
-
-def _scan(container: Any, depth: int, most: int) -> int:
-    """How many values lie in a container, or -1 when it is not plain, too deep, or holds more than ``most``.
-
-    It calls itself, at most ``depth`` times deep. Compiled, that is C's stack and not Python's.
-    """
-    if depth <= 0:
-        return -1
-    count = len(container)
-    # Two loops, not one over a view: the compiled form runs each over the container itself.
-    if type(container) is dict:
-        pairs = container
-        for value in pairs.values():
-            sort = _sort(value)
-            if sort != 0:
-                below = _scan(value, depth - 1, most) if sort > 0 else -1
-                if below < 0:
-                    return -1
-                count += below
-    else:
-        values = container
-        for value in values:
-            sort = _sort(value)
-            if sort != 0:
-                below = _scan(value, depth - 1, most) if sort > 0 else -1
-                if below < 0:
-                    return -1
-                count += below
-    return -1 if count > most else count
 
 
 class _Pairs(NamedTuple):
@@ -155,6 +116,8 @@ class Walk:
         self._limits = limits
         self._depth = limits.depth
         self._thorough = strings_and_integers
+        self._total = 0
+        self._scans_left = limits.record_values if COMPILED else 0
         self._copying = strings_and_integers or not COMPILED
         self._nodes: list[_Node] = []
         self._entries: list[tuple[str | int | None, Json]] = []  # of the container that is being checked
@@ -166,16 +129,18 @@ class Walk:
         self._visit(holder, 0, None, value, entries)
         if entries:
             self._patches.append((None, [(None, form) for _, form in entries]))
-        total = 0
         for node in self._nodes:  # grows while it is walked
-            total += len(node.container)
-            if total > self._limits.record_values:
-                raise LimitExceeded(
-                    f"{where(self._episode)}the payload has more than {self._limits.record_values} values; "
-                    "does it hold the same object many times?"
-                )
+            self._add_to_total(len(node.container))
             self._check(node)
         return holder[0]
+
+    def _add_to_total(self, count: int) -> None:
+        self._total += count
+        if self._total > self._limits.record_values:
+            raise LimitExceeded(
+                f"{where(self._episode)}the payload has more than {self._limits.record_values} values; "
+                "does it hold the same object many times?"
+            )
 
     def _check(self, node: _Node) -> None:
         container = node.container
@@ -184,23 +149,33 @@ class Walk:
         if type(container) is dict:
             pairs: dict[Any, Exact] = container
             for key, value in pairs.items():
-                if not self._passes(value):
+                if not self._passes(value, node.depth):
                     self._visit(container, key, node, value, entries)
         elif COMPILED or self._thorough or not _LEFT_TO_ORJSON.issuperset(map(type, container)):
             values: list[Exact] = container
             for place in range(len(values)):
                 value = values[place]
-                if not self._passes(value):
+                if not self._passes(value, node.depth):
                     self._visit(container, place, node, value, entries)
         if entries:
             self._patches.append((node, entries))
             self._entries = []
 
-    def _passes(self, value: Exact) -> bool:
-        """Whether a value needs no look at all: the common case."""
-        if self._thorough and type(value) in _MAY_BE_ODD:
+    def _passes(self, value: Exact, depth: int) -> bool:
+        """Whether a value in a container at this depth needs no further look: the common case."""
+        sort = _sort(value)
+        if sort == 0 and not (self._thorough and type(value) in _MAY_BE_ODD):
+            return True
+        if sort < 0 or self._scans_left <= 0:
             return False
-        return _sort(value) == 0
+        # A whole container in one step, as nearly all are sound where one value is odd. What is looked at
+        # again further down is bounded: an object shared many times must not explode.
+        count = count_sound(value, self._depth - depth, self._scans_left)
+        if count < 0:
+            self._scans_left += count
+            return False
+        self._add_to_total(count)
+        return True
 
     def _visit(
         self,

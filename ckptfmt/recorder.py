@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from ckptfmt.batch import LARGE_LINE
 from ckptfmt.encoding import Record, encode_line
 from ckptfmt.errors import Damaged, LimitExceeded, NotFound, SnapshotChanged
 from ckptfmt.fields import check_label, check_participant_name
@@ -17,9 +17,10 @@ from ckptfmt.limits import KIB, Limits
 from ckptfmt.manifest import CODECS, Codec, Segment
 from ckptfmt.pipeline import Pipeline
 from ckptfmt.rows import Rows
-from ckptfmt.segments import Batch, ClosedSegment, Packer
+from ckptfmt.segments import Packer
+from ckptfmt.spool import SpooledFile
 from ckptfmt.stores import Url, choose_store, local_path
-from ckptfmt.stores.base import Store
+from ckptfmt.stores.base import Staged, Store
 
 Compression = Literal["auto", "none", "zstd"]
 
@@ -56,22 +57,24 @@ class Recorder(ABC):
         self._spool = None if spool is None else local_path(spool)
         self._gate = Gate() if gate is None else gate
         self._limits = limits
+        # Without compression a line is its own frame, so a batch may hold more than a frame.
+        self._batch_bytes = limits.frame_bytes if self._codec == "zstd" else limits.batch_bytes
         self._folder = self._store.at(participant)
         self._expected: list[str] = []
         self._begin()
 
     def _begin(self) -> None:
-        folder = self._folder
+        folder, spool = self._folder, self._spool
 
-        def place(closed: ClosedSegment, stopped: Callable[[], bool]) -> None:
-            folder.place(closed.segment.file, closed.holder, stopped)
+        def stage() -> Staged:
+            return folder.stage() if spool is None else SpooledFile(folder, spool)
 
-        packer = Packer(self._codec, self._limits, self._spool, self._expected)
+        packer = Packer(self._codec, self._limits, stage, self._expected)
         # The threads know the pipeline and not this object, so a forgotten writer is collected, and ends
         # them.
-        self._pipeline = Pipeline(packer, place, self._limits.unplaced_segments)
+        self._pipeline = Pipeline(packer, self._limits)
         self._finalizer = weakref.finalize(self, _abandon, self._pipeline, folder)
-        self._batch = Batch()
+        self._batch = self._pipeline.spare()
         self._rollouts: set[str] = set()
         self._since_yield = 0
         self._closed = False
@@ -100,17 +103,17 @@ class Recorder(ABC):
         line = encode_line(record, self._limits)
         size = sum(map(len, line))
         alone = size >= self._limits.segment_bytes
-        if alone and self._batch.lines:
+        if self._batch.lines and (alone or size >= LARGE_LINE):
             self._hand_over()
         self._rollouts.add(rollout)
         batch = self._batch
         batch.add(line, size, key, record.boundary)
         batch.alone = alone
         self.accepted += 1
-        if alone or batch.size >= self._limits.frame_bytes:
+        if alone or batch.full or batch.size >= self._batch_bytes:
             batch.full = True
             if self._pipeline.offer(batch):
-                self._batch = Batch()
+                self._batch = self._pipeline.spare()
         self._yield_after(size)
 
     def _yield_after(self, size: int) -> None:
@@ -126,7 +129,7 @@ class Recorder(ABC):
     def _hand_over(self) -> None:
         """Give the batch to the pipeline, waiting for room; when that raises, the batch is still here."""
         self._pipeline.hand_over(self._batch, self._gate.check)
-        self._batch = Batch()
+        self._batch = self._pipeline.spare()
 
     def _place_all(self) -> tuple[tuple[Segment, ...], Rows]:
         """Place what is left; returns the segments and the rows of the index. Raises like :meth:`write`."""
@@ -145,14 +148,16 @@ class Recorder(ABC):
         """After a :class:`StoreError`: try again what failed.
 
         True: segments that are not placed yet are placed again, with the same bytes; go on with record
-        number ``accepted``. False: one that had been placed is gone, so the writer has started over at
-        ``accepted == 0``; write all records again: each segment must have its former digest, else
-        :class:`SnapshotChanged`. Raises :class:`StoreError` when the store cannot say what is there.
+        number ``accepted``. False: one that had been placed is gone, or the store could not make durable what
+        it had taken, so the writer has started over at ``accepted == 0``; write all records again: each
+        segment must have its former digest, else :class:`SnapshotChanged`. Raises :class:`StoreError` when
+        the store cannot say what is there.
         """
         if self._is_complete:
             return True
         self._check_open()
-        if all(is_placed(self._folder, segment) for segment in list(self._pipeline.placed)):
+        placed = list(self._pipeline.placed)
+        if not self._pipeline.packer.lost and all(is_placed(self._folder, each) for each in placed):
             self._pipeline.go_on()
             return True
         self._expected = max(self._expected, list(self._pipeline.packer.digests), key=len)

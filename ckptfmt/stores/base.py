@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | memoryview
 
 
 class Entry(NamedTuple):
@@ -39,6 +41,33 @@ class StoredFile(Protocol):
         """The next ``length`` bytes; fewer only at the end. Raises StoreError."""
 
 
+class Staged(Protocol):
+    """A file on its way to the store: it takes bytes, and has no name that anybody reads.
+
+    One thread may append while another one settles; nothing else runs at once.
+    """
+
+    @property
+    def lost(self) -> bool:
+        """Whether the store lost some of the bytes: then nothing is left to do but to discard it."""
+
+    @property
+    def unsettled(self) -> int:
+        """How many bytes ``settle`` would make durable."""
+
+    def append(self, chunks: Iterable[Buffer], stopped: Callable[[], bool]) -> None:
+        """Add bytes, all or none. Raises Stopped, StoreError, UnusableDirectory."""
+
+    def settle(self) -> None:
+        """Make durable what is there, so that ``place`` finds little to do. Raises StoreError."""
+
+    def place(self, name: str, stopped: Callable[[], bool]) -> None:
+        """Give the finished file its name, like ``Store.place``; can be tried again unless it is lost."""
+
+    def discard(self) -> None:
+        """Free what it holds; whatever has no name yet is gone. Harmless when repeated."""
+
+
 class Store(Protocol):
     """One place (a folder of the local disk, later a bucket prefix)."""
 
@@ -56,6 +85,10 @@ class Store(Protocol):
     def place(self, name: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> None:
         """Put a finished file whole, replacing one of the same name. Durable like ``create``.
         Raises Stopped, StoreError, UnusableDirectory; then nothing of the attempt is left."""
+
+    def stage(self) -> Staged:
+        """Begin a file whose name is known only when it is finished. Nothing is made before its first
+        bytes."""
 
     def read(self, name: str, limit: int) -> bytes:
         """A whole object. Raises NotFound, Damaged, LimitExceeded (more than ``limit`` bytes), StoreError."""

@@ -22,8 +22,8 @@ class Disk:
         """Open a new file for writing. Mode 0666: the kernel takes the umask off, race-free."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
 
-    def write(self, descriptor: int, data: memoryview) -> int:
-        return os.write(descriptor, data)
+    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
+        return os.pwrite(descriptor, data, offset)
 
     def sync(self, descriptor: int, path: str) -> None:
         """Make a file's bytes durable. ``path`` says which file it is."""

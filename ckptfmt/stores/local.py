@@ -16,26 +16,21 @@ from ckptfmt.errors import (
     Damaged,
     LimitExceeded,
     NotFound,
-    Stopped,
-    StoreError,
     Unsupported,
     UnusableDirectory,
 )
 from ckptfmt.stores.base import Entry
 from ckptfmt.stores.disk import Disk
+from ckptfmt.stores.staging import StagedFile, failed
 
 TEMPORARY_PREFIX: Final = ".ckptfmt-"
 """Files that only a killed process can leave behind start with this."""
 
 _ATTEMPTS: Final = 10
 _PIECE: Final = 1024 * 1024
-_UNUSABLE: Final = frozenset(
-    {errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
-)
 _NO_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK, errno.EXDEV}
 )
-_READING: Final = frozenset({"open", "read", "list"})
 _KINDS: Final = {
     stat.S_IFDIR: "a directory",
     stat.S_IFLNK: "a link",
@@ -44,21 +39,6 @@ _KINDS: Final = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-
-
-def _failed(doing: str, path: str, error: OSError, written: int | None = None) -> StoreError:
-    kind = UnusableDirectory if error.errno in _UNUSABLE else StoreError
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    progress = "" if written is None else f" after {written} bytes"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        advice = "free some space, then try again"
-    elif doing in _READING:
-        advice = "see who may read it, or try again"
-    else:
-        advice = "use a directory that can be written" if kind is UnusableDirectory else "try again"
-    return kind(
-        f"cannot {doing} {path}{progress}: {reason}; {advice}", errno=error.errno, path=path, written=written
-    )
 
 
 class _OpenFile:
@@ -91,13 +71,8 @@ class _OpenFile:
                 pieces.append(piece)
                 left -= len(piece)
         except OSError as error:
-            raise _failed("read", self._path, error) from error
+            raise failed("read", self._path, error) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _check_not_stopped(path: str, stopped: Callable[[], bool]) -> None:
-    if stopped():
-        raise Stopped(f"{path}: stopped while it was written; nothing was published")
 
 
 class LocalStore:
@@ -123,7 +98,8 @@ class LocalStore:
 
     def create(self, name: str, data: bytes) -> None:
         path = self._path(name)
-        with self._temporary(path, (data,), lambda: False) as temporary:
+
+        def link(temporary: str) -> None:
             try:
                 self._disk.link(temporary, path)
             except FileExistsError:
@@ -134,56 +110,41 @@ class LocalStore:
                         f"{path}: this file system has no hard links ({os.strerror(error.errno)}), which a "
                         "manifest needs to be created only once; use another directory"
                     ) from error
-                raise _failed("create", path, error) from error
+                raise failed("create", path, error) from error
+
+        staged = self._stage(os.path.dirname(path), path)
+        try:
+            staged.append((data,), lambda: False)
+            staged.publish(link, lambda: False)
+        finally:
+            staged.discard()
 
     def place(self, name: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> None:
         path = self._path(name)
-        with self._temporary(path, chunks, stopped) as temporary:
-            try:
-                self._disk.replace(temporary, path)
-            except OSError as error:
-                raise _failed("place", path, error) from error
-
-    @contextmanager
-    def _temporary(self, path: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> Iterator[str]:
-        """A durable file with these bytes beside ``path``; gone afterwards, whatever happens."""
-        descriptor, temporary = self._new_file(path)
-        written = 0
+        staged = self._stage(os.path.dirname(path), path)
         try:
-            try:
-                for chunk in chunks:
-                    rest = memoryview(chunk)
-                    while rest:
-                        _check_not_stopped(path, stopped)
-                        count = self._disk.write(descriptor, rest[:_PIECE])
-                        written += count
-                        rest = rest[count:]
-                self._disk.sync(descriptor, temporary)
-            except OSError as error:
-                raise _failed("write", path, error, written) from error
-            finally:
-                with suppress(OSError):  # the bytes are synced, or there is a better error under way
-                    self._disk.close(descriptor)
-            _check_not_stopped(path, stopped)  # a write that hung may end long after it was stopped
-            yield temporary
+            staged.append(chunks, stopped)
+            staged.place(os.path.basename(path), stopped)
         finally:
-            with suppress(OSError):  # renamed away; or a failing clean-up, which must not hide the error
-                self._disk.unlink(temporary)
+            staged.discard()
 
-    def _new_file(self, path: str) -> tuple[int, str]:
-        """A new file beside ``path``, and its name; makes the directories that are missing."""
-        folder = os.path.dirname(path)
+    def stage(self) -> StagedFile:
+        return self._stage(self.url, self.url)
+
+    def _stage(self, folder: str, about: str) -> StagedFile:
+        return StagedFile(folder, about, self._disk, lambda: self._new_file(folder))
+
+    def _new_file(self, folder: str) -> tuple[int, str]:
+        """A new file in ``folder``, and its path; makes the directories that are missing."""
         for attempt in range(_ATTEMPTS):
             temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp")
             try:
                 self._make_directories(folder)
                 return self._disk.create(temporary), temporary
-            except FileNotFoundError as error:
+            except FileNotFoundError:
                 # A writer that gave up removed a directory, as it was still empty: make it again.
                 if attempt == _ATTEMPTS - 1:
-                    raise _failed("write", path, error, 0) from error
-            except OSError as error:
-                raise _failed("write", path, error, 0) from error
+                    raise
         raise AssertionError  # pragma: no cover
 
     def _make_directories(self, path: str) -> None:
@@ -205,7 +166,7 @@ class LocalStore:
             except FileNotFoundError:
                 raise  # its parent is gone again: the caller starts over
             except OSError as error:
-                raise _failed("make the directory", each, error) from error
+                raise failed("make the directory", each, error) from error
             else:
                 self._made.append(each)
 
@@ -216,7 +177,7 @@ class LocalStore:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise _failed("delete", path, error) from error
+            raise failed("delete", path, error) from error
 
     def forget_empty_folders(self) -> None:
         while self._made:
@@ -243,7 +204,7 @@ class LocalStore:
         try:
             self._disk.sync_directory(path)
         except OSError as error:
-            raise _failed("sync the directory", path, error) from error
+            raise failed("sync the directory", path, error) from error
 
     def check_usable(self) -> None:
         if not os.path.isdir(self.url):
@@ -267,7 +228,7 @@ class LocalStore:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise _failed("use", self.url, error) from error
+            raise failed("use", self.url, error) from error
 
     # Reading
 
@@ -285,7 +246,7 @@ class LocalStore:
                 raise self._not_regular(path, stat.S_IFSOCK) from None
             if error.errno == errno.ENOTDIR:
                 raise NotFound(f"{path}: there is no such file") from None
-            raise _failed("open", path, error) from error
+            raise failed("open", path, error) from error
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -321,4 +282,4 @@ class LocalStore:
         except (FileNotFoundError, NotADirectoryError):
             raise NotFound(f"{path}: there is no such directory") from None
         except OSError as error:
-            raise _failed("list", path, error) from error
+            raise failed("list", path, error) from error

@@ -90,9 +90,9 @@ class FaultyDisk(Disk):
         self._paths[descriptor] = path
         return descriptor
 
-    def write(self, descriptor: int, data: memoryview) -> int:
+    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
         self._call("write", self._paths[descriptor])
-        return super().write(descriptor, data)
+        return super().write(descriptor, data, offset)
 
     def sync(self, descriptor: int, path: str) -> None:
         self._call("sync_directory" if os.path.isdir(path) else "sync", path)

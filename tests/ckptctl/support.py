@@ -189,9 +189,9 @@ class FaultyDisk(Disk):
         self._happen("create", path)
         return super().create(path)
 
-    def write(self, descriptor: int, data: memoryview) -> int:
+    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
         self._happen("write")
-        return super().write(descriptor, data)
+        return super().write(descriptor, data, offset)
 
     def link(self, source: str, target: str) -> None:
         self._happen("link", target)

@@ -210,7 +210,11 @@ def test_the_window_of_a_frame_is_limited_by_default(tmp_path: Path, window_log:
 
 
 def test_every_limit_has_a_test() -> None:
-    pace = {"segment_bytes", "unplaced_segments", "frame_bytes", "block_rows"}  # of a writer, no limit
+    writing = {"segment", "frame", "batch", "waiting", "settle"}
+    pace = {f"{each}_bytes" for each in writing} | {
+        "unplaced_segments",
+        "block_rows",
+    }  # of a writer, no limit
     names = {name.split()[0] for name in _NAMES}
     tested = {*_SIZES, *names, "depth", "record_values"}
     assert {each.name for each in fields(Limits)} - pace - tested == set()
