@@ -17,6 +17,7 @@ from ckptfmt.comparing import Difference
 from ckptfmt.completing import publish
 from ckptfmt.copying import CopyResult, copy
 from ckptfmt.cuts import Cut, create_cut, read_cut
+from ckptfmt.decoding import payloads
 from ckptfmt.diff import CheckpointDiff, EpisodeDiff, ParticipantDiff, diff
 from ckptfmt.directories import check_directory
 from ckptfmt.encoding import Record
@@ -116,6 +117,7 @@ __all__ = [
     "open",
     "open_participant",
     "part",
+    "payloads",
     "plain",
     "prune",
     "publish",

@@ -4,9 +4,10 @@ at most 250 deep. `encode` proves that and encodes, as one step; how is in `proo
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
-from ckptfmt import collector, proof
+from ckptfmt import proof
 from ckptfmt.errors import LimitExceeded
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.patches import Exact
@@ -26,10 +27,21 @@ def encode(value: Exact, *, episode: str | None = None, limits: Limits = DEFAULT
     Raises :class:`LimitExceeded` for a value of more than ``limits.record_values`` values, or more bytes than
     ``limits.record_bytes``. ``episode`` is only for the errors.
     """
-    with collector.paused():
-        encoded = Encoded(*proof.encode(value, episode, limits))
-    if len(encoded.data) + len(encoded.patches) > limits.record_bytes:
+    encoded = encode_unless_large(value, sys.maxsize, episode=episode, limits=limits)
+    assert encoded is not None
+    return encoded
+
+
+def encode_unless_large(
+    value: Exact, size: int, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Encoded | None:
+    """The same; None when the text would have more than about ``size`` bytes."""
+    proved = proof.encode(value, episode, limits, size)
+    if proved is None:
+        return None
+    data, patches = proved
+    if len(data) + len(patches) > limits.record_bytes:
         raise LimitExceeded(
             f"{where(episode)}the record has more than {limits.record_bytes} bytes; split it, or save less"
         )
-    return encoded
+    return Encoded(data, patches)

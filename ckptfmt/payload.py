@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
-from ckptfmt import collector, exact, patches
+from ckptfmt import exact, patches
 from ckptfmt.errors import Damaged
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.patches import Exact, Json
+from ckptfmt.proof import COMPILED
 from ckptfmt.strict import problem_of
+
+if COMPILED:
+    from ckptfmt.scan import brackets
+else:
+
+    def brackets(data: bytes) -> int:
+        """How many brackets and braces open in a text."""
+        return data.count(b"[") + data.count(b"{")
+
 
 _ORJSON_READ_DEPTH: Final = 1024
 
@@ -65,14 +76,20 @@ class JsonPayload:
 
 def decode(data: bytes, patch_data: bytes = b"") -> Exact:
     """The exact value of ``data`` and its patches. Raises :class:`Damaged`."""
+    was_enabled = gc.isenabled()
     try:
-        with collector.paused():
-            value = _loads(data)
-            return apply_patches(value, orjson.loads(patch_data)) if patch_data else value
+        # Collections cannot find anything in what is decoded, and cost as much as decoding. This is done in
+        # the frame itself, and by no context manager: an interrupt at any moment leaves them as they were.
+        gc.disable()
+        value = _loads(data)
+        return apply_patches(value, orjson.loads(patch_data)) if patch_data else value
     except orjson.JSONDecodeError as error:
         raise Damaged(
             f"a payload is not strict JSON of at most {DEFAULT_LIMITS.depth} levels: {_shown(error)}"
         ) from None
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def apply_patches(value: Exact, listed: Json) -> Exact:
@@ -97,7 +114,7 @@ def _loads(data: bytes) -> Exact:
         lists that orjson's limit falls on ours: exact, and far cheaper than a walk of our own.
     """
     depth = DEFAULT_LIMITS.depth
-    if data.count(b"[") + data.count(b"{") <= depth:
+    if brackets(data) <= depth:
         return orjson.loads(data)
     wrapped = _ORJSON_READ_DEPTH - depth
     value = orjson.loads(b"".join((b"[" * wrapped, data, b"]" * wrapped)))

@@ -7,7 +7,6 @@ like a whole payload, and the pieces together are the very text that one step wo
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ import orjson
 
 from ckptfmt import exact
 from ckptfmt.errors import InexactValue, LimitExceeded
+from ckptfmt.estimate import estimate
 from ckptfmt.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from ckptfmt.patches import Exact, Json
 
@@ -27,14 +27,9 @@ _PIECE: Final = 256 * KIB
 _SPLIT_LEVELS: Final = 16
 """Containers below this many others are not split: that bounds our own nesting."""
 
-_VISITS: Final = 300
-_SAMPLE: Final = 8
 _ITEMS: Final = 10_000
 """Items of a dict that are taken at a time. Large containers are never copied as a whole: to touch a million
 values takes as long as to encode some of them."""
-
-_NUMBER_BYTES: Final = 8
-_KEY_BYTES: Final = 8
 
 Path = list[Json]
 
@@ -49,50 +44,18 @@ def encode(value: Exact, *, episode: str, limits: Limits = DEFAULT_LIMITS) -> tu
     Raises :class:`InexactValue` and :class:`LimitExceeded`. A value that is changed meanwhile may be seen
         before the change in one piece and after it in another; what is written is exact either way.
     """
-    if _is_large(value):
+    encoded = exact.encode_unless_large(value, _LARGE, episode=episode, limits=limits)
+    if encoded is None:
         try:
             return _Pieces(episode, limits).encode(value)
         except (_InOneGo, InexactValue, TypeError, IndexError, RuntimeError):
-            pass  # the whole knows the path of what is wrong, how to list it, or what a changed value is now
-    data, patches = exact.encode(value, episode=episode, limits=limits)
-    return [data], patches
+            # The whole knows the path of what is wrong, how to list it, or what a changed value is now.
+            encoded = exact.encode(value, episode=episode, limits=limits)
+    return [encoded.data], encoded.patches
 
 
 def _is_large(value: Exact) -> bool:
-    return _estimate(value, _LARGE) >= _LARGE
-
-
-def _estimate(value: Exact, enough: float = math.inf) -> float:
-    """About how many bytes the text will have, in some microseconds; stops where it is ``enough``.
-
-    Of long containers a sample is looked at, so one large value among many small ones can be missed.
-    """
-    if type(value) is str:
-        return len(value) * (1 if value.isascii() else 2)
-    total, visits = 0.0, 0
-    level: list[tuple[Any, float]] = [(value, 1.0)] if type(value) is dict or type(value) is list else []
-    while level and total < enough and visits < _VISITS:
-        below: list[tuple[Any, float]] = []
-        for container, weight in level:
-            children = container
-            if type(container) is dict:
-                children = list(container.values())
-                total += _KEY_BYTES * weight * len(children)
-            if len(children) > _SAMPLE:
-                step = len(children) // _SAMPLE
-                weight *= step
-                children = children[step // 2 :: step]
-            visits += len(children)
-            for child in children:
-                kind = type(child)
-                if kind is str:
-                    total += len(child) * weight * (1 if child.isascii() else 2)
-                elif kind is dict or kind is list:
-                    below.append((child, weight))
-                else:
-                    total += _NUMBER_BYTES * weight
-        level = below
-    return total + sum(weight for _, weight in level) * _NUMBER_BYTES if level else total
+    return estimate(value, _LARGE) >= _LARGE
 
 
 class _Pieces:
@@ -178,7 +141,7 @@ class _Pieces:
 
     def _groups(self, values: list[Exact]) -> Iterator[tuple[int, int]]:
         """Where to cut, so that a piece comes near its size: by what the pieces before turned out to be."""
-        each = max(_estimate(values) / max(len(values), 1), 1.0)
+        each = max(estimate(values) / max(len(values), 1), 1.0)
         start = 0
         while start < len(values):
             end = min(start + max(int(_PIECE / each), 1), len(values))

@@ -12,6 +12,7 @@ of every container, collects the patches and names what is not exact.
 
 from __future__ import annotations
 
+import gc
 from enum import Enum
 from math import isfinite
 from types import NoneType
@@ -20,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from ckptfmt.errors import InexactValue, LimitExceeded
+from ckptfmt.estimate import estimate
 from ckptfmt.limits import Limits
 from ckptfmt.patches import (
     Exact,
@@ -38,7 +40,7 @@ COMPILED: Final = not __file__.endswith(".py")
 """Whether this module is the compiled form."""
 
 if COMPILED:
-    from ckptfmt.scan import count_sound, is_plain
+    from ckptfmt.scan import LARGE, PLAIN, count_sound, judge
 
 _CONTAINERS: Final = frozenset({list, dict})
 _LEFT_TO_ORJSON: Final = frozenset({str, int, bool, NoneType})
@@ -48,17 +50,25 @@ _INT_MAX: Final = 2**64 - 1
 _dumps: Final = orjson.dumps
 
 
-def encode(value: Exact, episode: str | None, limits: Limits) -> tuple[bytes, bytes]:
-    """The JSON of an exact value, and of its patches (empty when it needs none).
+def encode(value: Exact, episode: str | None, limits: Limits, size: int) -> tuple[bytes, bytes] | None:
+    """The JSON of an exact value, and of its patches (empty when it needs none); None when it would have more
+    than about ``size`` bytes.
 
-    The caller pauses the garbage collector: a finalizer could give up the GIL. Raises `InexactValue` or
-    `LimitExceeded`.
+    Raises `InexactValue` or `LimitExceeded`.
     """
+    was_enabled = gc.isenabled()
     try:
+        # Compiled, nothing comes between this and the end but a finalizer, which could give up the GIL.
+        gc.disable()
         if COMPILED:
-            if is_plain(value, limits.depth, limits.record_values):
+            found = judge(value, limits.depth, limits.record_values, size)
+            if found == PLAIN:
                 return _dumps(value), b""
+            if found == LARGE:
+                return None
         else:
+            if estimate(value, size) >= size:
+                return None
             proved = plain_copy(value, limits)
             if proved is not NOT_PLAIN:
                 return _dumps(proved), b""
@@ -67,6 +77,9 @@ def encode(value: Exact, episode: str | None, limits: Limits) -> tuple[bytes, by
     except TypeError:  # a key, an integer or a string that orjson cannot hold
         walk = Walk(episode, limits, True)
         return _dumps(walk.run(value)), walk.encoded_patches()
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _sort(value: Any) -> int:

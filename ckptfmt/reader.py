@@ -3,7 +3,6 @@ memory."""
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from ckptfmt.errors import Damaged, Incomplete, NotFound
+from ckptfmt.hashing import BackgroundHash
 from ckptfmt.layout import rows_by_segment
 from ckptfmt.limits import Limits
 from ckptfmt.manifest import Manifest, Segment
@@ -121,24 +121,24 @@ class _SegmentPass:
 
     def _read(self, stored: StoredFile) -> Iterator[Row]:
         compressed = self._segment.codec == "zstd"
-        hashed = hashlib.sha256()
-        for run in (_runs_of_frames if compressed else _runs_of_lines)(self._rows):
-            data = stored.read(run.stored)
-            hashed.update(data)
-            if compressed:
-                try:
-                    data = unpack_frame(data, run.plain, run.plain, self._file, self._limits)
-                except Damaged as error:
-                    self._report(error)
-                    continue
-            yield from self._compare(data, run)
-        if not self._reported and hashed.hexdigest() != self._segment.digest:
-            self._report(
-                Damaged(
-                    f"{self._file}: it was changed after writing: its bytes are not those of its name",
-                    file=self._file,
+        with BackgroundHash() as hashed:
+            for run in (_runs_of_frames if compressed else _runs_of_lines)(self._rows):
+                data = stored.read(run.stored)
+                hashed.update(data)
+                if compressed:
+                    try:
+                        data = unpack_frame(data, run.plain, run.plain, self._file, self._limits)
+                    except Damaged as error:
+                        self._report(error)
+                        continue
+                yield from self._compare(data, run)
+            if not self._reported and hashed.hexdigest() != self._segment.digest:
+                self._report(
+                    Damaged(
+                        f"{self._file}: it was changed after writing: its bytes are not those of its name",
+                        file=self._file,
+                    )
                 )
-            )
 
     def _compare(self, data: bytes, run: _Run) -> Iterator[Row]:
         rows, start = self._rows, 0

@@ -19,16 +19,34 @@ cdef extern from "Python.h":
     double PyFloat_AS_DOUBLE(PyObject*)
     long long PyLong_AsLongLongAndOverflow(PyObject*, int*)
     Py_ssize_t PyUnicode_GET_LENGTH(PyObject*)
+    int PyUnicode_KIND(PyObject*)
+    Py_ssize_t PY_SSIZE_T_MAX
     unsigned int PyUnicode_MAX_CHAR_VALUE(PyObject*)
     unsigned int PyUnicode_READ_CHAR(PyObject*, Py_ssize_t)
 
 
-def is_plain(value, Py_ssize_t depth, Py_ssize_t most):
-    """Whether a value is exact and needs no patch, as far as orjson would not refuse it.
+PLAIN = 1
+LARGE = 0
+ODD = -1
 
-    At most ``depth`` containers deep, at most ``most`` values in it.
+cdef enum:
+    _VALUE_BYTES = 8  # about, of a number or of a key
+
+cdef struct _Left:
+    Py_ssize_t values
+    Py_ssize_t size
+
+
+def judge(value, Py_ssize_t depth, Py_ssize_t values, Py_ssize_t size):
+    """What there is to do with a value of at most ``depth`` containers and ``values`` values.
+
+    PLAIN: it is exact and needs no patch, as far as orjson would not refuse it. ODD: that is not so. LARGE: its
+    text has more than about ``size`` bytes; not all of it was looked at.
     """
-    return _is_sound(<PyObject*>value, depth, &most, False)
+    cdef _Left left = _Left(values, size)
+    if _is_sound(<PyObject*>value, depth, &left, False):
+        return PLAIN if left.size >= 0 else LARGE
+    return ODD if left.size >= 0 else LARGE
 
 
 def count_sound(value, Py_ssize_t depth, Py_ssize_t most):
@@ -37,9 +55,9 @@ def count_sound(value, Py_ssize_t depth, Py_ssize_t most):
 
     An integer from 2**63 to 2**64-1 counts as one that may need a patch.
     """
-    cdef Py_ssize_t left = most
+    cdef _Left left = _Left(most, PY_SSIZE_T_MAX)
     cdef bint sound = _is_sound(<PyObject*>value, depth, &left, True)
-    return most - left if sound else left - most - 1
+    return most - left.values if sound else left.values - most - 1
 
 
 def brackets(bytes data):
@@ -51,16 +69,17 @@ def brackets(bytes data):
     return count
 
 
-cdef bint _is_sound(PyObject* value, Py_ssize_t depth, Py_ssize_t* left, bint thorough) noexcept:
-    cdef int sort = _sort(value, thorough)
+cdef bint _is_sound(PyObject* value, Py_ssize_t depth, _Left* left, bint thorough) noexcept:
+    cdef int sort = _sort(value, left, thorough)
     return _scan(value, depth, left, thorough) if sort > 0 else sort == 0
 
 
-cdef inline int _sort(PyObject* value, bint thorough) noexcept:
+cdef inline int _sort(PyObject* value, _Left* left, bint thorough) noexcept:
     """0 for a value without others in it that is in order, 1 for a container, -1 for anything else."""
     cdef PyTypeObject* kind = Py_TYPE(value)
     cdef double number
     if kind == &PyUnicode_Type:
+        left.size -= PyUnicode_GET_LENGTH(value) * PyUnicode_KIND(value)
         return -1 if thorough and _has_surrogate(value) else 0
     if kind == &PyLong_Type:
         return -1 if thorough and _is_long(value) else 0
@@ -88,8 +107,8 @@ cdef bint _has_surrogate(PyObject* value) noexcept:
     return False
 
 
-cdef bint _scan(PyObject* container, Py_ssize_t depth, Py_ssize_t* left, bint thorough) noexcept:
-    """Look at a container; ``left`` says how many more values may be looked at in all.
+cdef bint _scan(PyObject* container, Py_ssize_t depth, _Left* left, bint thorough) noexcept:
+    """Look at a container; ``left`` says how much more may be looked at in all.
 
     It calls itself, at most ``depth`` times deep, on C's stack.
     """
@@ -99,20 +118,21 @@ cdef bint _scan(PyObject* container, Py_ssize_t depth, Py_ssize_t* left, bint th
     cdef PyObject* key
     cdef PyObject* value
     cdef int sort
-    left[0] -= size
-    if depth <= 0 or left[0] < 0:
+    left.values -= size
+    left.size -= size * _VALUE_BYTES
+    if depth <= 0 or left.values < 0 or left.size < 0:
         return False
     if is_dict:
         while PyDict_Next(container, &place, &key, &value):
             if thorough and (Py_TYPE(key) != &PyUnicode_Type or _has_surrogate(key)):
                 return False
-            sort = _sort(value, thorough)
+            sort = _sort(value, left, thorough)
             if sort != 0 and (sort < 0 or not _scan(value, depth - 1, left, thorough)):
                 return False
     else:
         for place in range(size):
             value = PyList_GET_ITEM(container, place)
-            sort = _sort(value, thorough)
+            sort = _sort(value, left, thorough)
             if sort != 0 and (sort < 0 or not _scan(value, depth - 1, left, thorough)):
                 return False
     return True

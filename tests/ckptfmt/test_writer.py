@@ -180,6 +180,25 @@ def test_a_spool_holds_what_waits_and_is_empty_afterwards(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.req("FS1", "FS4")
+def test_two_threads_compress_and_the_order_stays(tmp_path: Path) -> None:
+    """The slower frame comes first: its batch is large, those after it are small."""
+    payloads = [os.urandom(400_000).hex() if number % 5 == 0 else "x" * 300_000 for number in range(30)]
+    records = [record(f"r{number}", payload) for number, payload in enumerate(payloads)]
+    manifests = []
+    for name in ("one", "other"):
+        with ckptfmt.create(
+            tmp_path / name, participant="a", kind="agent", checkpoint_id="c", compression="zstd"
+        ) as writer:
+            for each in records:
+                writer.write(each)
+            threads = [each for each in threading.enumerate() if each.name.startswith("ckptfmt-compress")]
+            assert len(threads) == 2
+        manifests.append(writer.manifest)
+    assert manifests[0] == manifests[1]
+    assert [each.payload for each in ckptfmt.open(tmp_path / "one")["a"]] == payloads
+
+
 @pytest.mark.req("FS1")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_memory_holds_what_waits_to_be_packed_and_no_segment(

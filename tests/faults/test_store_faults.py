@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import threading
@@ -330,6 +331,45 @@ def test_check_directory_leaves_nothing(tmp_path: Path) -> None:
             ckptfmt.check_directory(tmp_path)
     assert failed.value.errno == errno.ENOSPC
     assert files_below(tmp_path) == []
+
+
+@pytest.mark.req("FS5", "FS6", "CM4")
+def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Path) -> None:
+    """The kernel forgets what it could not write, and says so once: the file must not be placed later."""
+    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=1000)
+    records = list(many_records(60, 500))
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", limits=limits)
+    with failing_disk(Fault("sync", errno.EIO)) as disk:
+        writer = _create(tmp_path / "bad", limits=limits)
+        failure = _until_it_fails(writer, records)
+        assert not any(call.operation == "replace" for call in disk.calls)
+        assert (failure.errno, failure.retryable) == (errno.EIO, True)
+        assert not writer.retry()
+        assert writer.accepted == 0
+        _write_on(writer, records)
+        assert writer.publish() == expected
+    assert files_below(tmp_path / "bad") == files_below(tmp_path / "good")
+    assert ckptfmt.open(tmp_path / "bad").verify().ok
+
+
+@pytest.mark.req("FS1", "FS5")
+def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> None:
+    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=2000)
+    with failing_disk() as disk:
+        writer = _create(tmp_path, limits=limits)
+        for each in many_records(40, 500):
+            writer.write(each)
+            time.sleep(0.001)
+        deadline = time.monotonic() + 20
+        while not any(call.operation == "sync" for call in disk.calls) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        names = files_below(tmp_path)
+        assert [name for name in names if name.endswith(".tmp")] == names  # no name before it is finished
+        assert not any(call.operation == "replace" for call in disk.calls)
+        assert any(call.operation == "sync" for call in disk.calls)
+        writer.publish()
+    assert len(writer.manifest.segments) == 1
+    assert not [name for name in files_below(tmp_path) if name.endswith(".tmp")]
 
 
 @pytest.mark.req("FS8")
