@@ -38,21 +38,22 @@ def quick() -> Iterator[dict[str, Any]]:
 
 def full() -> Iterator[dict[str, Any]]:
     """Under ten minutes."""
-    for shape in SHAPES:
+    for shape in ("text", "tokens", "small"):
         for case in CASES:
-            peers = PEERS if shape == "mixed" and case != "restore-lazy" else ()
-            yield from rows.compared(case, Load(shape, 150), 3, peers)
+            yield from rows.compared(case, Load(shape, 300), 3)
+    for case in ("commit-local", "restore-decoded"):
+        yield from rows.compared(case, Load("mixed", 150), 1, PEERS)
     for nan in (0.01, 1.0):
         for shape in ("text", "tokens", "small"):
-            yield rows.compared("commit-local", Load(shape, 150, nan=nan), 1)[0]
-            yield rows.compared("restore-decoded", Load(shape, 150, nan=nan), 1)[0]
+            for case in ("commit-local", "restore-decoded"):
+                yield rows.compared(case, Load(shape, 150, nan=nan), 1)[0]
     for shape in ("text", "tokens", "small"):
         yield rows.compared("commit-local", Load(shape, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 100_000, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 10, 50_000_000), 1)[0]
     yield rows.alone("one-record", Load("text", 10_000, 1000))
     yield rows.alone("one-record", Load("text", 1_000_000, 10))
-    for count in (300, 3000):
+    for count in (300, 3000, 12_000):
         yield rows.alone("stream", Load("text", count))
     yield rows.lag(Load("mixed", 1000))
     yield rows.lag(Load("mixed", 10, 50_000_000))

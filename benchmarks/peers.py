@@ -41,7 +41,7 @@ def ckptfmt_restore_lazy(directory: Path) -> list[Any]:
 
 
 def ckptfmt_restore(directory: Path) -> list[Any]:
-    return [record.payload for record in ckptfmt_restore_lazy(directory)]
+    return ckptfmt.payloads(ckptfmt.open_participant(str(directory), "agent-0"))
 
 
 def source_commit(directory: Path, given: Iterable[Record]) -> None:

@@ -61,21 +61,19 @@ def compared(case: str, load: Load, rounds: int, peers: Sequence[str] = ()) -> l
 
 def alone(case: str, load: Load) -> dict[str, Any]:
     """A row of something that nothing is held against."""
-    found = run("worker", {"case": case, "method": "ckptfmt", "load": asdict(load)})
-    return {"case": case, "shape": load.shape, "records": load.count, **found}
+    return _row(case, load, run("worker", {"case": case, "method": "ckptfmt", "load": asdict(load)}))
 
 
 def lag(load: Load) -> dict[str, Any]:
-    found = run("lag", asdict(load))
-    return {
-        "case": "lag",
-        "shape": load.shape,
-        "records": load.count,
-        "bytes": load.count * load.size,
-        **found,
-    }
+    return _row("lag", load, run("lag", asdict(load)))
 
 
 def status(load: Load) -> dict[str, Any]:
-    found = run("status", asdict(load))
-    return {"case": "status-during-commit", "shape": load.shape, "records": load.count, **found}
+    return _row("status-during-commit", load, run("status", asdict(load)))
+
+
+def _row(case: str, load: Load, found: dict[str, Any]) -> dict[str, Any]:
+    """Every row has the same members; what was not measured is null."""
+    named = {"case": case, "shape": load.shape, "records": load.count}
+    unknown = dict.fromkeys(("ratio_vs_source_method", "ratio_vs_floor", "peak_rss"))
+    return {**named, "bytes": load.count * load.size, **unknown, **found}

@@ -23,7 +23,12 @@ class Compressor:
 
     def submit(self, batch: Batch) -> Future[list[bytes]]:
         """The batch as one frame, in pieces. The same batch gives the same bytes."""
-        return self._threads.submit(self._compress, batch)
+        try:
+            return self._threads.submit(self._compress, batch)
+        except RuntimeError:  # the interpreter is ending, and starts no threads
+            done: Future[list[bytes]] = Future()
+            done.set_result(self._compress(batch))
+            return done
 
     def _compress(self, batch: Batch) -> list[bytes]:
         context = getattr(self._own, "context", None)

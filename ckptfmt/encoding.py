@@ -164,20 +164,25 @@ def _end_of_patches(line: bytes, start: int, key: str) -> int:
     """Where the patches end. A patch may hold the text of the next member: try its first place, then scan."""
     end = line.find(_PAYLOAD, start)
     if end >= 0 and line[start : start + 1] == b"[":
-        try:
-            orjson.loads(line[start:end])
-        except orjson.JSONDecodeError:
-            depth = 0
-            for token in _TOKEN.finditer(line, start):
-                bracket = token[0]
-                if bracket in b"[{":
-                    depth += 1
-                    if depth > _MOST_LEVELS:
-                        break
-                elif bracket in b"]}":
-                    depth -= 1
-                    if depth == 0:
-                        return token.end()
-        else:
+        if line[end - 1 : end] == b"]" and _is_json(line[start:end]):
             return end
+        depth = 0
+        for token in _TOKEN.finditer(line, start):
+            bracket = token[0]
+            if bracket in b"[{":
+                depth += 1
+                if depth > _MOST_LEVELS:
+                    break
+            elif bracket in b"]}":
+                depth -= 1
+                if depth == 0:
+                    return token.end()
     raise Damaged("a record's patches are not strict JSON", episode=key)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True

@@ -30,14 +30,20 @@ class BackgroundHash:
             return
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckptfmt-hash")
-        self._behind.append(self._thread.submit(self._hash.update, data))
-        if len(self._behind) > _PIECES_BEHIND:
-            self._behind.popleft().result()
+        try:
+            self._behind.append(self._thread.submit(self._hash.update, data))
+        except RuntimeError:  # the interpreter is ending, and starts no threads
+            self._wait(0)
+            self._hash.update(data)
+        self._wait(_PIECES_BEHIND)
 
     def hexdigest(self) -> str:
-        while self._behind:
-            self._behind.popleft().result()
+        self._wait(0)
         return self._hash.hexdigest()
+
+    def _wait(self, most: int) -> None:
+        while len(self._behind) > most:
+            self._behind.popleft().result()
 
     def __enter__(self) -> Self:
         return self
@@ -46,4 +52,5 @@ class BackgroundHash:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
+            # Without waiting: the collector may find a forgotten reading in this very thread.
+            self._thread.shutdown(wait=False, cancel_futures=True)

@@ -21,6 +21,9 @@ from ckptfmt.limits import Limits
 from ckptfmt.manifest import Segment
 from ckptfmt.segments import Packer
 
+THREADS: Final = "ckptfmt"
+"""What the names of our threads begin with."""
+
 _POLL_SECONDS: Final = 0.05
 
 
@@ -101,8 +104,7 @@ class Pipeline:
         if self._compressor is not None:
             self._compressor.close()
         for thread in self._threads:
-            if thread is not threading.current_thread():  # the collector may find a forgotten writer anywhere
-                thread.join()
+            thread.join()
         self._threads.clear()
         self._queue.clear()
         self.packer.discard()
@@ -127,8 +129,8 @@ class Pipeline:
                 self._compressor = Compressor()
             # Daemons: a process that ends without closing its writers must not hang.
             self._threads = [
-                threading.Thread(target=self._pack_all, name="ckptfmt-pack", daemon=True),
-                threading.Thread(target=self._place_all, name="ckptfmt-place", daemon=True),
+                threading.Thread(target=self._pack_all, name=f"{THREADS}-pack", daemon=True),
+                threading.Thread(target=self._place_all, name=f"{THREADS}-place", daemon=True),
             ]
             for thread in self._threads:
                 thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -15,7 +16,7 @@ from ckptfmt.fields import check_label, check_participant_name
 from ckptfmt.gate import Gate
 from ckptfmt.limits import KIB, Limits
 from ckptfmt.manifest import CODECS, Codec, Segment
-from ckptfmt.pipeline import Pipeline
+from ckptfmt.pipeline import THREADS, Pipeline
 from ckptfmt.rows import Rows
 from ckptfmt.segments import Packer
 from ckptfmt.spool import SpooledFile
@@ -215,5 +216,10 @@ def is_placed(folder: Store, segment: Segment) -> bool:
 
 
 def _abandon(pipeline: Pipeline, folder: Store) -> None:
+    """Clean up after a writer that nobody closed. The garbage collector may find it in any thread."""
+    if threading.current_thread().name.startswith(THREADS):
+        # One of ours, in the middle of something: somebody else has to wait for it.
+        threading.Thread(target=_abandon, args=(pipeline, folder), daemon=True).start()
+        return
     pipeline.close()
     folder.forget_empty_folders()

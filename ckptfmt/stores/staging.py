@@ -49,6 +49,7 @@ class StagedFile:
         self._temporary = ""
         self._size = 0
         self._settled = 0
+        self._process = os.getpid()
 
     def append(self, chunks: Iterable[Buffer], stopped: Callable[[], bool]) -> None:
         offset = self._size
@@ -113,7 +114,7 @@ class StagedFile:
             with suppress(OSError):  # the bytes are synced, or nobody wants them
                 self._disk.close(self._descriptor)
             self._descriptor = None
-        if self._temporary:
+        if self._temporary and os.getpid() == self._process:  # a forked child has only a copy of this object
             with suppress(OSError):  # a clean-up that fails must not hide the error before it
                 self._disk.unlink(self._temporary)
-            self._temporary = ""
+        self._temporary = ""

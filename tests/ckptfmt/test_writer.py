@@ -150,6 +150,61 @@ def test_a_forgotten_writer_publishes_nothing_and_ends_its_threads(tmp_path: Pat
 
 
 @pytest.mark.req("FS8")
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_writer_that_is_collected_in_its_own_thread_leaves_nothing(
+    tmp_path: Path, compression: Compression
+) -> None:
+    threads = threading.active_count()
+    writing, forgotten, collected = threading.Event(), threading.Event(), threading.Event()
+
+    def collect(call: Call) -> None:
+        if call.operation == "write" and not collected.is_set():
+            writing.set()
+            assert forgotten.wait(20)
+            gc.collect()
+            collected.set()
+
+    with failing_disk(on_call=collect):
+        writer = ckptfmt.create(
+            tmp_path / "x", participant="a", kind="agent", checkpoint_id="c", compression=compression
+        )
+        circle: list[Any] = [writer]
+        circle.append(circle)
+        for number in range(8):
+            writer.write(record(f"r{number}", os.urandom(300_000).hex()))
+        assert writing.wait(20)
+        del writer, circle
+        forgotten.set()
+        assert collected.wait(20)
+        deadline = time.monotonic() + 20
+        while threading.active_count() > threads and time.monotonic() < deadline:
+            time.sleep(0.001)
+    assert threading.active_count() == threads
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.req("FS8")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_touch_what_is_written(tmp_path: Path) -> None:
+    with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", limits=SMALL) as writer:
+        for each in many_records(5, 500):
+            writer.write(each)
+        while not any(name.endswith(".tmp") for name in files_below(tmp_path)):
+            time.sleep(0.001)
+        child = os.fork()
+        if child == 0:
+            try:
+                writer._pipeline.packer.discard()  # what its clean-up would come to
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        for each in many_records(50, 500, prefix="s"):
+            writer.write(each)
+    assert ckptfmt.open(tmp_path).verify().ok
+    assert writer.manifest.records == 55
+
+
+@pytest.mark.req("FS8")
 def test_a_process_that_ends_publishes_nothing_and_does_not_hang(tmp_path: Path) -> None:
     code = (
         "import ckptfmt, sys\n"
