@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 # Without a C compiler the extension is left out, and the same source runs as plain Python.
 extensions = [
     Extension("ckptfmt.scan", ["ckptfmt/scan.pyx"]),
-    Extension("ckptfmt.proof", ["ckptfmt/proof.py"]),
+    Extension("ckptfmt.proof", ["ckptfmt/proof.py"], depends=["ckptfmt/proof.pxd"]),
 ]
 
 if os.environ.get("CKPTFMT_PURE_PYTHON"):
