@@ -16,13 +16,14 @@ USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 # Two targets at once would install into one environment at once.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-pure vectors lint format types rules bench clean
+.PHONY: help demo test test-pure vectors schemas lint format types rules bench clean
 
 help:
 	@echo "make demo    run the demonstration: checkpoint, kill -9, restore, compare (ARGS=... are passed on)"
 	@echo "make test    run the tests (ARGS=... are passed to pytest)"
 	@echo "make test-pure  run the tests of the format in plain Python, as without a C compiler"
 	@echo "make vectors  read the vectors of the format with a reader in JavaScript (needs node and npm)"
+	@echo "make schemas  write the JSON Schemas of the format anew"
 	@echo "make lint    check style and formatting"
 	@echo "make format  rewrite files to the style"
 	@echo "make types   check types"
@@ -43,9 +44,9 @@ test-pure: $(DEV)
 READER := tests/vectors/reader
 
 vectors:
-	@if ! npm --version >/dev/null 2>&1 || ! node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null; then \
+	@if ! npm --version >/dev/null 2>&1 || ! node -e 'process.exit(require("zlib").crc32 ? 0 : 1)' 2>/dev/null; then \
 	    echo "***" >&2; \
-	    echo "*** SKIPPED: the vectors were NOT read by the second reader: it needs node 18 or newer, and npm" >&2; \
+	    echo "*** SKIPPED: the vectors were NOT read by the second reader: it needs node 20.15 or newer, and npm" >&2; \
 	    echo "***" >&2; \
 	else \
 	    $(MAKE) --silent --no-print-directory $(READER)/node_modules/.package-lock.json && node $(READER)/run.mjs; \
@@ -54,6 +55,9 @@ vectors:
 $(READER)/node_modules/.package-lock.json: $(READER)/package.json $(READER)/package-lock.json
 	@npm ci --prefix $(READER) --no-audit --no-fund --silent
 	@touch $@
+
+schemas: $(DEV)
+	$(BIN)/python -m tools.schemas
 
 lint: $(DEV)
 	$(BIN)/ruff check .

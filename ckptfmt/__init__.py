@@ -10,8 +10,7 @@ from __future__ import annotations
 from ckptfmt import form as _form  # noqa: F401  # first: it chooses the form that the others import
 
 # isort: split
-from ckptfmt.checkpoint import Checkpoint
-from ckptfmt.checkpoint import open_checkpoint as open  # ckptfmt.open, never imported by its bare name
+from ckptfmt.checkpoint import Checkpoint, open_checkpoint
 from ckptfmt.checkpointfile import CheckpointBody, CutReference, ParticipantReference, read_checkpoint
 from ckptfmt.comparing import Difference
 from ckptfmt.completing import publish
@@ -41,8 +40,7 @@ from ckptfmt.gate import Gate
 from ckptfmt.identity import EpisodeId, episode_from_run_body, new_rollout_id
 from ckptfmt.leftovers import Leftover
 from ckptfmt.limits import Limits
-from ckptfmt.listing import LaterCheckpointUnusable, Life, Listed, Listing, latest
-from ckptfmt.listing import list_run as list  # ckptfmt.list, never imported by its bare name
+from ckptfmt.listing import LaterCheckpointUnusable, Life, Listed, Listing, latest, list_run
 from ckptfmt.lives import start_life
 from ckptfmt.manifest import Manifest, Segment
 from ckptfmt.participant import ParticipantCheckpoint, open_participant
@@ -56,6 +54,10 @@ from ckptfmt.verify import verify
 from ckptfmt.writer import Writer, create
 
 __version__ = "0.1.0"
+
+# To be used as ckptfmt.open and ckptfmt.list: `from ckptfmt import *` leaves Python's own names alone.
+open = open_checkpoint
+list = list_run
 
 __all__ = [
     "Checkpoint",
@@ -112,9 +114,7 @@ __all__ = [
     "diff",
     "episode_from_run_body",
     "latest",
-    "list",
     "new_rollout_id",
-    "open",
     "open_participant",
     "part",
     "payloads",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ckptfmt.checkpointfile import CHECKPOINT_FILE, CheckpointBody, checked_keys, load_checkpoint_body
 from ckptfmt.cuts import CUT_FILE, Cut, load_cut
 from ckptfmt.display import checkpoint_text
-from ckptfmt.errors import CheckpointError, Damaged, Incomplete, NotFound
+from ckptfmt.errors import CheckpointError, Conflict, Damaged, Incomplete, NotFound
 from ckptfmt.fields import is_participant_name
 from ckptfmt.frames import Frames
+from ckptfmt.leftovers import is_of_records
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.manifest import MANIFEST_FILE, parse_manifest
 from ckptfmt.participant import ParticipantCheckpoint, load_participant
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ckptfmt.diff import CheckpointDiff
     from ckptfmt.listing import Listed
 
+_MOST_NAMES: Final = 10
 _NO_MARKS: Mapping[str, int] = MappingProxyType({})
 
 
@@ -64,7 +66,7 @@ def _nothing_here(store: Store, files: set[str]) -> NotFound | Incomplete:
         return NotFound(f"{store.url}: this is the folder of one participant; open the folder above it")
     if any(entry.is_folder and _has(store.at(entry.name), CHECKPOINT_FILE) for entry in store.entries("")):
         return NotFound(f"{store.url}: this folder holds checkpoints and is none itself; name one of them")
-    if any(name.startswith(("records-", "index-")) for name in [*files, *_names_below(store)]):
+    if any(map(is_of_records, [*files, *_names_below(store)])):
         return Incomplete(
             f"{MANIFEST_FILE}: there is none in {store.url}, only records: nothing was committed",
             file=MANIFEST_FILE,
@@ -107,7 +109,10 @@ def _has(store: Store, name: str) -> bool:
 
 
 class Checkpoint(Frames, Mapping[str, ParticipantCheckpoint]):
-    """Participants by name. What only ``checkpoint.json`` says is None or empty where there is none."""
+    """Participants by name. What only ``checkpoint.json`` says is None or empty where there is none.
+
+    It pickles, as its URL: the process that gets it opens the checkpoint again.
+    """
 
     def __init__(
         self,
@@ -200,7 +205,7 @@ class Checkpoint(Frames, Mapping[str, ParticipantCheckpoint]):
         :class:`StoreError`.
         """
         if name not in self._names:
-            raise NotFound(f"{self.url}: there is no participant {ascii(name)[:200]}")
+            raise NotFound(f"{self.url}: there is no participant {ascii(name)[:200]}; {_named(self._names)}")
         part = self._loaded.get(name)
         if part is None:
             part = self._loaded[name] = self._load(name)
@@ -235,6 +240,14 @@ class Checkpoint(Frames, Mapping[str, ParticipantCheckpoint]):
 
         return verify_checkpoint(self)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened, (self.url, self._identity, self._limits, self.passed_over)
+
+    @property
+    def _identity(self) -> str | None:
+        """What tells it from another checkpoint that is put into its folder later."""
+        return self._cut.digest if self._cut is not None else self.digest
+
     def __repr__(self) -> str:
         return checkpoint_text(self)
 
@@ -258,3 +271,18 @@ class Checkpoint(Frames, Mapping[str, ParticipantCheckpoint]):
         from ckptfmt.htmlreport import html_report
 
         return html_report(self)
+
+
+def _named(names: tuple[str, ...]) -> str:
+    if not names:
+        return "it has none"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"it has {', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def _reopened(url: str, identity: str | None, limits: Limits, passed_over: tuple[Listed, ...]) -> Checkpoint:
+    checkpoint = open_checkpoint(url, limits=limits)
+    if checkpoint._identity != identity:
+        raise Conflict(f"{url}: this is not the checkpoint that was pickled; another one was put there")
+    checkpoint.passed_over = passed_over
+    return checkpoint

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
+from ckptfmt.display import count_text, printable
 from ckptfmt.errors import Damaged, Incomplete, InvalidId, NotFound
 from ckptfmt.fields import FORMAT, Fields, is_participant_name
 from ckptfmt.identity import EpisodeId
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
-from ckptfmt.participant import read_or_damaged
 from ckptfmt.patches import Exact
 from ckptfmt.payload import JsonPayload, apply_patches, check_depth
 from ckptfmt.selfchecked import Sealed, seal, unseal
+from ckptfmt.shown import kind_text
+from ckptfmt.smallfiles import read_or_damaged
 from ckptfmt.stores import Url, choose_store
 from ckptfmt.stores.base import Store
 
@@ -55,6 +57,18 @@ class CheckpointBody:
     state: Exact = None
     digest: str = ""
 
+    def __repr__(self) -> str:
+        return (
+            f"<CheckpointBody {printable(self.checkpoint_id)}: sequence {self.sequence}, "
+            f"{count_text(len(self.participants), 'participant')}, "
+            f"{count_text(len(self.episodes), 'episode')}, {count_text(len(self.restarts), 'restart')}, "
+            f"state: {kind_text(self.state)}>"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:  # a read-only view of a dict does not pickle
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return _body_of, ({**values, "participants": dict(self.participants), "marks": dict(self.marks)},)
+
     def sealed(self) -> Sealed:
         """The bytes of ``checkpoint.json``, and their digest. Raises :class:`InexactValue` for the state."""
         head = orjson.dumps(
@@ -78,6 +92,11 @@ class CheckpointBody:
         if state.patch_data:
             pieces += [b',"patches":', state.patch_data]
         return seal(b"".join((*pieces, b"}")))
+
+
+def _body_of(values: dict[str, Any]) -> CheckpointBody:
+    read_only = {name: MappingProxyType(values[name]) for name in ("participants", "marks")}
+    return CheckpointBody(**{**values, **read_only})
 
 
 def read_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> CheckpointBody:

@@ -12,29 +12,37 @@ from typing import Any, Final, Literal, NamedTuple
 
 from ckptfmt.patches import Exact
 from ckptfmt.paths import path_text
+from ckptfmt.shown import apart, beginning, shown
 
 Kind = Literal["type", "value", "length", "removed", "added", "order"]
 
-_SHOWN_CHARACTERS: Final = 60
-_BITS_SHOWN_AS_DECIMAL: Final = 64
+_MOST_ELEMENTS: Final = 3
+"""Elements that are shown of those that only one of two lists has: its length says how many there are."""
 
 _Steps = tuple[Any, ...]
 """A path as a linked list from its end: ``()`` or ``(steps before, last step)``."""
 
 
 class Difference(NamedTuple):
-    """One place where two values differ. ``left`` and ``right`` are for people: a scalar as Python writes it
-    (ASCII, cut at 60 characters), of a container its number of elements. They are None where there is no
-    value: ``added`` has only a ``right``, ``removed`` only a ``left``.
+    """One place where two values differ. ``left`` and ``right`` are for people: as Python writes it, in
+    ASCII, cut at 60 characters; of a container on both sides, or of another type on the other one, its number
+    of elements. They are None where there is no value: ``added`` has only a ``right``, ``removed`` only a
+    ``left``.
 
-    ``kind``: ``type``, ``value``, ``length`` (of lists), ``added`` and ``removed`` (keys), ``order`` (of
-    keys, when they are the same; the first that differ are shown).
+    ``kind``: ``type``, ``value``, ``length`` (of lists), ``added`` and ``removed`` (keys, and the first 3
+    elements that only the longer list has), ``order`` (of keys, when they are the same; the first that differ
+    are shown).
+
+    ``position``: two long texts are shown from shortly before they begin to differ, which is at this
+    character, counted from 0 (of an integer beyond 64 bits: of its hex form); None when they are shown from
+    the beginning.
     """
 
     path: str
     kind: Kind
     left: str | None
     right: str | None
+    position: int | None = None
 
 
 def compare(left: Exact, right: Exact) -> Iterator[Difference]:
@@ -48,19 +56,20 @@ def compare(left: Exact, right: Exact) -> Iterator[Difference]:
             yield _difference(
                 steps,
                 "type",
-                f"{_shown(one)} of type {type(one).__name__}",
-                f"{_shown(other)} of type {type(other).__name__}",
+                f"{shown(one)} of type {type(one).__name__}",
+                f"{shown(other)} of type {type(other).__name__}",
             )
         elif isinstance(one, dict):
             yield from _keys(steps, one, other)
             inside = [((steps, key), one[key], other[key]) for key in one if key in other]
         elif isinstance(one, list):
             if len(one) != len(other):
-                yield _difference(steps, "length", f"{len(one)} elements", str(len(other)))
+                yield _difference(steps, "length", shown(one), str(len(other)))
+                yield from _elements(steps, one, other)
             pairs = enumerate(zip(one, other, strict=False))
             inside = [((steps, place), first, second) for place, (first, second) in pairs]
         elif not _same(one, other):
-            yield _difference(steps, "value", _shown(one), _shown(other))
+            yield _difference(steps, "value", *apart(one, other))
         waiting += reversed(inside)
 
 
@@ -79,7 +88,12 @@ def _line(found: Difference) -> str:
         return f"{found.path}: not expected"
     if found.kind == "order":
         return f"{found.path}: keys in another order, expected {found.left} where {found.right} stands"
-    return f"{found.path}: expected {found.left}, got {found.right}"
+    return f"{found.path}: expected {found.left}, got {found.right}{place_text(found)}"
+
+
+def place_text(found: Difference) -> str:
+    """Where two texts begin to differ, when they are not shown from their beginning."""
+    return "" if found.position is None else f" (from character {found.position} on)"
 
 
 def _keys(steps: _Steps, one: dict[str, Exact], other: dict[str, Exact]) -> Iterator[Difference]:
@@ -88,14 +102,23 @@ def _keys(steps: _Steps, one: dict[str, Exact], other: dict[str, Exact]) -> Iter
     for key, value in one.items():
         if key not in other:
             same = False
-            yield _difference((steps, key), "removed", _shown(value), None)
+            yield _difference((steps, key), "removed", beginning(value), None)
     for key, value in other.items():
         if key not in one:
             same = False
-            yield _difference((steps, key), "added", None, _shown(value))
+            yield _difference((steps, key), "added", None, beginning(value))
     if same and list(one) != list(other):
         first, second = next(pair for pair in zip(one, other, strict=True) if pair[0] != pair[1])
-        yield _difference(steps, "order", _shown(first), _shown(second))
+        yield _difference(steps, "order", *apart(first, second))
+
+
+def _elements(steps: _Steps, one: list[Exact], other: list[Exact]) -> Iterator[Difference]:
+    """The first elements that only the longer of two lists has."""
+    common = min(len(one), len(other))
+    for place in range(common, min(len(one), common + _MOST_ELEMENTS)):
+        yield _difference((steps, place), "removed", beginning(one[place]), None)
+    for place in range(common, min(len(other), common + _MOST_ELEMENTS)):
+        yield _difference((steps, place), "added", None, beginning(other[place]))
 
 
 def _same(one: Exact, other: Exact) -> bool:
@@ -106,18 +129,11 @@ def _same(one: Exact, other: Exact) -> bool:
     return bool(one == other)
 
 
-def _difference(steps: _Steps, kind: Kind, left: str | None, right: str | None) -> Difference:
+def _difference(
+    steps: _Steps, kind: Kind, left: str | None, right: str | None, position: int | None = None
+) -> Difference:
     listed: list[str | int] = []
     while steps:
         steps, step = steps
         listed.append(step)
-    return Difference(path_text(reversed(listed)), kind, left, right)
-
-
-def _shown(value: Exact) -> str:
-    if isinstance(value, dict | list):
-        return f"{len(value)} elements"
-    # Python refuses to write integers of more than 4,300 digits as decimals.
-    is_large = type(value) is int and value.bit_length() > _BITS_SHOWN_AS_DECIMAL
-    text = hex(value) if is_large else ascii(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+    return Difference(path_text(reversed(listed)), kind, left, right, position)

@@ -12,7 +12,7 @@ from ckptfmt.checkpointfile import (
     checked_keys,
 )
 from ckptfmt.cuts import CUT_FILE, Cut, load_cut
-from ckptfmt.errors import Conflict, InvalidId, LimitExceeded
+from ckptfmt.errors import Conflict, InvalidId, LimitExceeded, wrong_type
 from ckptfmt.fields import MAX_INTEGER, check_participant_name
 from ckptfmt.identity import EpisodeId
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
@@ -48,6 +48,12 @@ def publish(
         :class:`LimitExceeded`, :class:`OutcomeUnknown`, and what the store raises.
     """
     store = choose_store(url)
+    if not isinstance(participants, Mapping):
+        raise wrong_type("participants", "a mapping, name to digest of the manifest", participants)
+    if isinstance(restarts, str | bytes) or not isinstance(restarts, Iterable):
+        raise wrong_type("restarts", "several keys, such as a list of them", restarts)
+    if marks is not None and not isinstance(marks, Mapping):
+        raise wrong_type("marks", "a mapping, rollout id to attempt", marks)
     if type(sequence) is not int or not 0 <= sequence <= MAX_INTEGER:
         raise ValueError(f"a sequence is an int from 0 to {MAX_INTEGER}")
     the_cut = _load_cut(store, cut)
@@ -88,6 +94,8 @@ def publish(
 def _load_cut(store: Store, cut: Cut | str | None) -> Cut | None:
     if cut is None:
         return None
+    if not isinstance(cut, Cut | str):
+        raise wrong_type("cut", "a Cut, or the name of its folder", cut)
     name, digest = (cut, None) if isinstance(cut, str) else (cut.name, cut.digest)
     if "/" in check_participant_name(name):
         raise InvalidId(f"the folder of a cut lies directly in the checkpoint's: {name!r} does not")
@@ -99,6 +107,9 @@ def _load_participants(
 ) -> dict[str, ParticipantCheckpoint]:
     if len({check_participant_name(name).lower() for name in participants}) != len(participants):
         raise InvalidId("two participants' names differ only in case; rename one of them")
+    for name, digest in participants.items():
+        if type(digest) is not str:
+            raise wrong_type(f"participants[{name!r}]", "the digest of its manifest, a str", digest)
     folder, label = (store, "") if cut is None else (store.at(cut.name), f"{cut.name}/")
     return {
         name: load_participant(folder, name, f"{label}{name}/", digest=digest, limits=limits)

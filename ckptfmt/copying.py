@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,9 +15,10 @@ from ckptfmt.cuts import CUT_FILE
 from ckptfmt.errors import Conflict, Damaged, Incomplete, NotFound, StoreError
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.manifest import MANIFEST_FILE, Segment
-from ckptfmt.participant import ParticipantCheckpoint, load_participant, read_or_damaged
+from ckptfmt.participant import ParticipantCheckpoint, load_participant
 from ckptfmt.publish import create_once
 from ckptfmt.selfchecked import unseal
+from ckptfmt.smallfiles import read_or_damaged
 from ckptfmt.stores import Url, choose_store
 from ckptfmt.stores.base import Store
 
@@ -72,14 +75,17 @@ class _Copying:
                 "only complete checkpoints are copied",
                 file=CHECKPOINT_FILE,
             )
-        data = self._self_checked(CHECKPOINT_FILE, body.digest, self._limits.checkpoint_bytes)
+        self._refuse_inside()
+        with _damage_in(self._source):
+            data = self._self_checked(CHECKPOINT_FILE, body.digest, self._limits.checkpoint_bytes)
         self._refuse_another(data)
         place = "" if body.cut is None else f"{body.cut.name}/"
         for name in checkpoint:
             self._copy_participant(checkpoint, name, place)
         if body.cut is not None:
             cut = place + CUT_FILE
-            bytes_of_cut = self._self_checked(cut, body.cut.digest, self._limits.manifest_bytes)
+            with _damage_in(self._source):
+                bytes_of_cut = self._self_checked(cut, body.cut.digest, self._limits.manifest_bytes)
             self._create(cut, bytes_of_cut, self._limits.manifest_bytes)
         self._target.make_durable(place.rstrip("/"))
         self._create(CHECKPOINT_FILE, data, self._limits.checkpoint_bytes)
@@ -90,6 +96,11 @@ class _Copying:
         data = read_or_damaged(self._source, file, limit, file)
         unseal(data, file, required=digest)
         return data
+
+    def _refuse_inside(self) -> None:
+        source, target = os.path.realpath(self._source.url), os.path.realpath(self._target.url)
+        if target.startswith(f"{source}/"):
+            raise Conflict(f"{self._target.url}: it lies inside the checkpoint; copy to a folder beside it")
 
     def _refuse_another(self, data: bytes) -> None:
         """Before anything is written: a folder that holds another checkpoint stays as it is."""
@@ -110,17 +121,17 @@ class _Copying:
             raise self._conflict(file)
 
     def _copy_participant(self, checkpoint: Checkpoint, name: str, place: str) -> None:
-        part = checkpoint[name]
-        part.episodes  # noqa: B018  # reads the index: every byte of it is checked
         folder = place + name
         manifest = f"{folder}/{MANIFEST_FILE}"
-        data = self._self_checked(manifest, part.digest, self._limits.manifest_bytes)
-        for segment in part.manifest.segments:
-            self._copy_segment(folder, segment)
-        index = f"{folder}/{part.manifest.index}"
-        self._target.place(
-            index, (read_or_damaged(self._source, index, self._limits.index_bytes, index),), _never
-        )
+        with _damage_in(self._source):
+            part = checkpoint[name]
+            part.episodes  # noqa: B018  # reads the index: every byte of it is checked
+            data = self._self_checked(manifest, part.digest, self._limits.manifest_bytes)
+            for segment in part.manifest.segments:
+                self._copy_segment(folder, segment)
+            index = f"{folder}/{part.manifest.index}"
+            index_data = read_or_damaged(self._source, index, self._limits.index_bytes, index)
+        self._target.place(index, (index_data,), _never)
         self._target.make_durable(folder)
         self._create(manifest, data, self._limits.manifest_bytes)
         self._target.make_durable_only(folder)
@@ -177,11 +188,21 @@ class _Copying:
 
     def _check_target(self, part: ParticipantCheckpoint, place: str) -> None:
         folder = self._target.at(place.rstrip("/")) if place else self._target
-        copied = load_participant(
-            folder, part.name, f"{place}{part.name}/", digest=part.digest, limits=self._limits
-        )
-        if copied.episodes != part.episodes:
-            raise Damaged(f"{part.manifest.index}: it does not read back as it was", file=part.manifest.index)
+        label = f"{place}{part.name}/"
+        with _damage_in(self._target):
+            copied = load_participant(folder, part.name, label, digest=part.digest, limits=self._limits)
+            if copied.episodes != part.episodes:
+                file = label + part.manifest.index
+                raise Damaged(f"{file}: it does not read back as it was", file=file)
+
+
+@contextmanager
+def _damage_in(store: Store) -> Iterator[None]:
+    """Damage is said of the checkpoint that has it: there are two."""
+    try:
+        yield
+    except Damaged as error:
+        raise type(error)(f"{store.url}: {error}", file=error.file, episode=error.episode) from error
 
 
 def _never() -> bool:

@@ -11,8 +11,8 @@ import orjson
 from ckptfmt.errors import Incomplete, NotFound
 from ckptfmt.fields import check_label
 from ckptfmt.limits import DEFAULT_LIMITS
-from ckptfmt.participant import read_or_damaged
 from ckptfmt.selfchecked import seal, unseal
+from ckptfmt.smallfiles import read_or_damaged
 from ckptfmt.stores import Url, choose_store
 from ckptfmt.stores.base import Store
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from ckptfmt.checkpoint import Checkpoint, open_checkpoint
 from ckptfmt.comparing import Difference, compare
-from ckptfmt.identity import EpisodeId
+from ckptfmt.difftext import counts_text, diff_text
+from ckptfmt.display import printable
+from ckptfmt.errors import CheckpointError
+from ckptfmt.identity import rollouts_of
 from ckptfmt.participant import ParticipantCheckpoint
+from ckptfmt.patches import Exact
 from ckptfmt.stored import StoredRecord
-from ckptfmt.stores import Url
+from ckptfmt.stores import Url, choose_store
 
 MOST_PLACES: Final = 20
 
@@ -55,6 +60,9 @@ class ParticipantDiff:
     removed: tuple[str, ...] = ()
     changed: tuple[EpisodeDiff, ...] = ()
     same: int = 0
+
+    def __repr__(self) -> str:
+        return f"<ParticipantDiff {printable(self.name)}: {counts_text(self)}>"
 
     @property
     def is_same(self) -> bool:
@@ -100,17 +108,17 @@ class CheckpointDiff:
         }
 
     def __str__(self) -> str:
-        from ckptfmt.difftext import diff_text
-
+        """Every episode that changed, a line for each difference."""
         return diff_text(self)
 
     def __repr__(self) -> str:
-        return str(self)
+        """The same, cut where a participant has many of them."""
+        return diff_text(self, whole=False)
 
     def _repr_html_(self) -> str:
         from ckptfmt.notebook import preformatted
 
-        return preformatted(str(self))
+        return preformatted(repr(self))
 
 
 def diff(
@@ -121,10 +129,12 @@ def diff(
 
     Records are matched by participant and rollout. Participants of one digest are not read at all, payloads
     of the same bytes not decoded, and no more than two records are in memory. ``most_places`` bounds the
-    differences that are listed of one payload. Raises what reading raises.
+    differences that are listed of one payload. Raises what reading raises; the message says of which
+    checkpoint.
     """
-    one = left if isinstance(left, Checkpoint) else open_checkpoint(left)
-    other = right if isinstance(right, Checkpoint) else open_checkpoint(right)
+    if type(most_places) is not int or most_places < 0:
+        raise ValueError("most_places is an int of 0 or more")
+    one, other = _opened(left), _opened(right)
     return CheckpointDiff(
         one.url,
         other.url,
@@ -134,6 +144,24 @@ def diff(
         else tuple(islice(compare(one.state, other.state), most_places)),
         tuple(_participant(one, other, name, most_places) for name in sorted({*one, *other})),
     )
+
+
+def _opened(checkpoint: Checkpoint | Url) -> Checkpoint:
+    if isinstance(checkpoint, Checkpoint):
+        return checkpoint
+    with _named(choose_store(checkpoint).url):
+        return open_checkpoint(checkpoint)
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """What is raised within says of which checkpoint it is."""
+    try:
+        yield
+    except CheckpointError as error:
+        if url not in error.message:
+            error.args = (f"{url}: {error}",)
+        raise
 
 
 def _header(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
@@ -149,20 +177,22 @@ def _header(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
 
 def _participant(one: Checkpoint, other: Checkpoint, name: str, most: int) -> ParticipantDiff:
     if name not in one:
-        part = other[name]
-        return ParticipantDiff(name, (None, part.kind), added=tuple(sorted(part.episodes)))
+        with _named(other.url):
+            part = other[name]
+            return ParticipantDiff(name, (None, part.kind), added=tuple(sorted(part.episodes)))
     if name not in other:
-        part = one[name]
-        return ParticipantDiff(name, (part.kind, None), removed=tuple(sorted(part.episodes)))
-    left, right = one[name], other[name]
-    kind = (left.kind, right.kind)
-    if left.digest == right.digest or _same_records(left, right):
-        return ParticipantDiff(name, kind, same=len(left))
-    here, there = _by_rollout(left.episodes), _by_rollout(right.episodes)
+        with _named(one.url):
+            part = one[name]
+            return ParticipantDiff(name, (part.kind, None), removed=tuple(sorted(part.episodes)))
+    left, right = _Side(one, name), _Side(other, name)
+    kind = (left.part.kind, right.part.kind)
+    if left.part.digest == right.part.digest or _same_records(left.part, right.part):
+        return ParticipantDiff(name, kind, same=len(left.part))
+    here, there = left.keys(), right.keys()
     changed = [
         found
         for mine, theirs in _pairs(left, right, here, there)
-        if (found := _episode(mine, theirs, most)) is not None
+        if (found := _episode(mine, theirs, left.value, right.value, most)) is not None
     ]
     return ParticipantDiff(
         name,
@@ -179,13 +209,35 @@ def _same_records(left: ParticipantCheckpoint, right: ParticipantCheckpoint) -> 
     return left.manifest.segments == right.manifest.segments
 
 
-def _by_rollout(keys: Iterable[str]) -> dict[str, str]:
-    return {EpisodeId.from_capture_key(key).rollout_id: key for key in keys}
+class _Side:
+    """A participant in one of the two checkpoints."""
+
+    def __init__(self, checkpoint: Checkpoint, name: str) -> None:
+        self._url = checkpoint.url
+        with _named(self._url):
+            self.part = checkpoint[name]
+
+    def keys(self) -> dict[str, str]:
+        """The capture key of each rollout."""
+        with _named(self._url):
+            return dict(zip(rollouts_of(self.part.episodes), self.part.episodes, strict=True))
+
+    def read(self) -> Iterator[StoredRecord]:
+        with _named(self._url):
+            yield from self.part.read()
+
+    def fetch(self, key: str) -> StoredRecord:
+        with _named(self._url):
+            return self.part[key]
+
+    def value(self, record: StoredRecord) -> Exact:
+        with _named(self._url):
+            return record.payload
 
 
 def _pairs(
-    left: ParticipantCheckpoint,
-    right: ParticipantCheckpoint,
+    left: _Side,
+    right: _Side,
     here: Mapping[str, str],
     there: Mapping[str, str],
 ) -> Iterator[tuple[StoredRecord, StoredRecord]]:
@@ -203,10 +255,16 @@ def _pairs(
             yield record, following
             following = next(along, None)
         else:
-            yield record, right[there[rollout]]
+            yield record, right.fetch(there[rollout])
 
 
-def _episode(left: StoredRecord, right: StoredRecord, most: int) -> EpisodeDiff | None:
+def _episode(
+    left: StoredRecord,
+    right: StoredRecord,
+    left_value: Callable[[StoredRecord], Exact],
+    right_value: Callable[[StoredRecord], Exact],
+    most: int,
+) -> EpisodeDiff | None:
     envelope: dict[str, tuple[Any, Any]] = {}
     for name in ("boundary", "schema", "references"):
         pair = (getattr(left, name), getattr(right, name))
@@ -214,7 +272,7 @@ def _episode(left: StoredRecord, right: StoredRecord, most: int) -> EpisodeDiff 
             envelope[name] = pair if name != "references" else (list(pair[0]), list(pair[1]))
     places: list[Difference] = []
     if left.json_payload != right.json_payload:
-        places = list(islice(compare(left.payload, right.payload), most + 1))
+        places = list(islice(compare(left_value(left), right_value(right)), most + 1))
     if left.episode == right.episode and not envelope and not places:
         return None
     return EpisodeDiff(

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ckptfmt.comparing import Difference
-from ckptfmt.display import printable
+from ckptfmt.comparing import Difference, place_text
+from ckptfmt.display import count_text, printable
 
 if TYPE_CHECKING:
     from ckptfmt.diff import CheckpointDiff, EpisodeDiff, ParticipantDiff
 
 _MOST_KEYS: Final = 10
+_MOST_EPISODES: Final = 20
 _SHOWN_CHARACTERS: Final = 100
 
 
-def diff_text(diff: CheckpointDiff) -> str:
-    """The whole difference, ending without a line feed."""
-    return "\n".join(map(printable, _lines(diff)))
+def diff_text(diff: CheckpointDiff, *, whole: bool = True) -> str:
+    """The difference, ending without a line feed; not ``whole``: of each participant the first episodes."""
+    return "\n".join(map(printable, _lines(diff, None if whole else _MOST_EPISODES)))
 
 
-def _lines(diff: CheckpointDiff) -> Iterator[str]:
+def _lines(diff: CheckpointDiff, most: int | None) -> Iterator[str]:
     yield f"--- {diff.left}"
     yield f"+++ {diff.right}"
     if diff.is_same:
@@ -31,25 +32,33 @@ def _lines(diff: CheckpointDiff) -> Iterator[str]:
         yield from _places(diff.state, "  ")
     for part in diff.participants:
         if not part.is_same:
-            yield from _participant(part)
+            yield from _participant(part, most)
 
 
-def _participant(part: ParticipantDiff) -> Iterator[str]:
+def _participant(part: ParticipantDiff, most: int | None) -> Iterator[str]:
     before, after = part.kind
     if before is None:
-        yield f"{part.name} ({after}): added, with {len(part.added)} episodes"
+        yield f"{part.name} ({after}): added, with {count_text(len(part.added), 'episode')}"
         return
     if after is None:
-        yield f"{part.name} ({before}): removed, with {len(part.removed)} episodes"
+        yield f"{part.name} ({before}): removed, with {count_text(len(part.removed), 'episode')}"
         return
-    yield (
-        f"{part.name} ({before if before == after else f'{before} -> {after}'}): {len(part.added)} added, "
-        f"{len(part.removed)} removed, {len(part.changed)} changed, {part.same} the same"
-    )
+    kind = before if before == after else f"{before} -> {after}"
+    yield f"{part.name} ({kind}): {counts_text(part)}"
     yield from _keys("+", part.added)
     yield from _keys("-", part.removed)
-    for each in part.changed:
+    for each in part.changed[:most]:
         yield from _episode(each)
+    if most is not None and len(part.changed) > most:
+        yield f"  ~ and {len(part.changed) - most} more; print() shows all of them"
+
+
+def counts_text(part: ParticipantDiff) -> str:
+    """How many episodes of a participant changed, and how many did not."""
+    return (
+        f"{len(part.added)} added, {len(part.removed)} removed, {len(part.changed)} changed, "
+        f"{part.same} the same"
+    )
 
 
 def _keys(sign: str, keys: Sequence[str]) -> Iterator[str]:
@@ -87,4 +96,4 @@ def _places(places: Sequence[Difference], indent: str) -> Iterator[str]:
         elif each.kind == "order":
             yield f"{indent}{each.path}: keys in another order, {each.left} -> {each.right} comes first"
         else:
-            yield f"{indent}{each.path}: {each.left} -> {each.right}"
+            yield f"{indent}{each.path}: {each.left} -> {each.right}{place_text(each)}"

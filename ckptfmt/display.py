@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from ckptfmt.checkpoint import Checkpoint
-    from ckptfmt.listing import Listing
+    from ckptfmt.listing import Listed, Listing
 
+_SIZES: Final = frozenset({"size", "stored", "plain", "share"})
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -39,43 +41,58 @@ def fraction_text(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
 
 
-def columns_text(rows: Sequence[Sequence[object]]) -> str:
-    """Rows as aligned columns, two spaces between them; None is shown as nothing."""
-    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+def table_lines(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str | None] = ()
+) -> list[str]:
+    """Rows as aligned columns, two spaces between them, their names first.
+
+    None is shown as nothing, numbers stand to the right; a row's note stands on a line of its own below it.
+    Nothing is cut or folded: names are there to be copied.
+    """
+    texts = [list(columns)]
+    texts += [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in texts
-    )
+    right = right_columns(columns, rows)
+    lines = []
+    for row, note in zip_longest(texts, (None, *notes)):
+        cells = zip(row, widths, right, strict=True)
+        shown = (cell.rjust(width) if at_right else cell.ljust(width) for cell, width, at_right in cells)
+        lines.append("  ".join(shown).rstrip())
+        if note is not None:
+            lines.append(f"  {printable(note)}")
+    return lines
 
 
-LISTING_COLUMNS: Final = (
-    "checkpoint",
-    "state",
-    "id",
-    "sequence",
-    "participants",
-    "episodes",
-    "size",
-    "reason",
-)
-
-
-def listing_rows(listing: Listing) -> list[tuple[object, ...]]:
-    """One row for each checkpoint of a listing, by :data:`LISTING_COLUMNS`."""
+def right_columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
+    """Which columns stand to the right: those of numbers, and of sizes."""
     return [
+        name in _SIZES or (bool(rows) and all(isinstance(row[at], int | None) for row in rows))
+        for at, name in enumerate(columns)
+    ]
+
+
+class ListingTable(NamedTuple):
+    """A listing as a table: one row and one reason (None: it is complete) for each checkpoint."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+    reasons: list[str | None]
+
+
+def listing_table(listing: Sequence[Listed]) -> ListingTable:
+    """The table of a listing; ids are left out where all are the names of their folders."""
+    columns: tuple[str, ...] = ("checkpoint", "state", "sequence", "participants", "episodes", "size")
+    rows: list[tuple[object, ...]] = [
         (
-            each.name,
-            each.state,
-            each.checkpoint_id,
-            each.sequence,
-            each.participants,
-            each.episodes,
+            *(each.name, each.state, each.sequence, each.participants, each.episodes),
             None if each.size is None else size_text(each.size),
-            each.reason,
         )
         for each in listing
     ]
+    if any(each.checkpoint_id not in (None, each.name) for each in listing):
+        columns += ("id",)
+        rows = [(*row, each.checkpoint_id) for row, each in zip(rows, listing, strict=True)]
+    return ListingTable(columns, rows, [each.reason for each in listing])
 
 
 def run_text(listing: Listing) -> str:
@@ -88,7 +105,7 @@ def listing_text(listing: Listing) -> str:
     """A listing as a table, and a line for what belongs to no checkpoint."""
     lines = [f"{printable(listing.url)}: {run_text(listing)}"]
     if len(listing):
-        lines.append(columns_text([LISTING_COLUMNS, *listing_rows(listing)]))
+        lines += table_lines(*listing_table(listing))
     if listing.leftovers:
         lines.append(leftovers_text(listing))
     return "\n".join(lines)

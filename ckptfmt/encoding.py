@@ -8,18 +8,20 @@ parsing it. The envelope's bytes are canonical: a reader accepts exactly what a 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import orjson
 
+from ckptfmt.display import count_text
 from ckptfmt.errors import Damaged, InexactValue, InvalidId, LimitExceeded
 from ckptfmt.identity import EpisodeId
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.patches import Exact, is_unicode
 from ckptfmt.payload import JsonPayload
 from ckptfmt.pieces import encode as encode_in_pieces
+from ckptfmt.shown import kind_text
 
 MAX_INTEGER: Final = 2**63 - 1
 """Largest boundary and schema version."""
@@ -60,12 +62,23 @@ class Record:
         if self.boundary is not None:
             self._check_integer("boundary", self.boundary)
         self._check_integer("schema", self.schema)
-        if isinstance(self.references, str):
-            raise self._inexact("references", "references are a sequence of strings, not one string")
-        object.__setattr__(self, "references", tuple(self.references))
+        if type(self.references) is not tuple:
+            if isinstance(self.references, str):
+                raise self._inexact("references", "references are a sequence of strings, not one string")
+            if not isinstance(self.references, Iterable):
+                kind = type(self.references).__name__
+                raise self._inexact("references", f"references are a sequence of strings, not of type {kind}")
+            object.__setattr__(self, "references", tuple(self.references))
         for index, reference in enumerate(self.references):
             if type(reference) is not str or not is_unicode(reference):
                 raise self._inexact(f"references[{index}]", "a reference is a str without surrogates")
+
+    def __repr__(self) -> str:
+        """The envelope, and how large the payload is: never the payload itself."""
+        payload = self.payload
+        size = count_text(payload.size, "byte") if isinstance(payload, JsonPayload) else kind_text(payload)
+        references = f", {count_text(len(self.references), 'reference')}" if self.references else ""
+        return f"<Record {self.episode} at boundary {self.boundary}: {size}{references}>"
 
     def _check_integer(self, name: str, value: object) -> None:
         if type(value) is not int or not 0 <= value <= MAX_INTEGER:

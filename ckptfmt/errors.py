@@ -19,7 +19,8 @@
 
 ``code`` is stable and never reused for something else; ``retryable`` says whether the same call may succeed
 later. Every error pickles with its attributes. A message names what, where and what to do, and never shows
-a stored value.
+a stored value. An argument of another type than a function takes is a TypeError, of another range a
+ValueError, as everywhere in Python.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class CheckpointError(Exception):
 
 class InexactValue(CheckpointError):
     """A value that would not read back as it was: ``path`` leads to it (``$.messages[3].score``), ``episode``
-    is the capture key of its record, when there is one."""
+    is the capture key of its record, when there is one. :func:`ckptfmt.plain` makes a value exact on
+    purpose."""
 
     code = "inexact_value"
 
@@ -155,3 +157,8 @@ class InvalidId(CheckpointError, ValueError):
     """A string that decodes to no rollout and attempt. Nothing is guessed or repaired."""
 
     code = "invalid_id"
+
+
+def wrong_type(argument: str, takes: str, value: object) -> TypeError:
+    """The error for an argument of another type: which one, what it takes, and the type that it was."""
+    return TypeError(f"{argument} takes {takes}, not a value of type {type(value).__name__}")

@@ -52,11 +52,12 @@ def row(part: ParticipantCheckpoint, record: StoredRecord) -> dict[str, Any]:
 
 
 def json_line(part: ParticipantCheckpoint, record: StoredRecord) -> bytes:
-    """The same row as a line of JSON, with payload and patches as JSON values instead of text."""
-    payload = record.json_payload
+    """The same row as a line of JSON, with the payload as a JSON value instead of text.
+
+    ``patches`` stay text: their arrays mix types, which tools that give a column one type cannot read.
+    """
     values = row(part, record)
-    values["payload"] = orjson.Fragment(payload.data)
-    values["patches"] = orjson.Fragment(payload.patch_data) if payload.patch_data else None
+    values["payload"] = orjson.Fragment(record.json_payload.data)
     return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
 
 

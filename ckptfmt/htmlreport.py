@@ -9,25 +9,38 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ckptfmt.checkpoint import Checkpoint
-from ckptfmt.display import count_text, fraction_text, size_text
+from ckptfmt.display import count_text, fraction_text, right_columns, size_text
 from ckptfmt.errors import CheckpointError, StoreError
-from ckptfmt.notebook import escaped, table
+from ckptfmt.notebook import cell, escaped, facts_table, table, table_head
+from ckptfmt.report import Problem
 
 _MOST_ROWS: Final = 20
 _MOST_BARS: Final = 60
 _MOST_RESTARTS: Final = 500
 
 _STYLE: Final = """
-body { font: 14px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
-table { border-collapse: collapse; } th { border-bottom: 1px solid #999; font-weight: 600; }
-th, td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-.bars td:last-child { width: 24em; } .bar { background: #4a7fb5; height: .8em; min-width: 1px; }
-.good { color: #1d6b2f; } .bad { color: #a11; }
+:root { color-scheme: light dark; --bar: #4a7fb5; --line: #999; --good: #1d6b2f; --bad: #a11; }
+@media (prefers-color-scheme: dark) { :root { --line: #777; --good: #7bc98c; --bad: #ff8a80; } }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; } h1, p { overflow-wrap: anywhere; }
+section { overflow-x: auto; } table { border-collapse: collapse; }
+th, td { padding: .2em 1.2em .2em 0; vertical-align: top; font-weight: normal; }
+thead th { border-bottom: 1px solid var(--line); font-weight: 600; }
+.bars table { width: 100%; } .bars td:last-child { width: 100%; min-width: 6em; padding-right: 0; }
+.bar { background: var(--bar); height: .8em; margin-top: .35em; min-width: 1px; }
+.good { color: var(--good); } .bad { color: var(--bad); }
 """
+
+
+class Page(NamedTuple):
+    """A page about a checkpoint, and the problems that it names: none, when every record is what was
+    written."""
+
+    html: str
+    problems: list[Problem]
 
 
 @dataclass
@@ -37,7 +50,7 @@ class _Participant:
     records: int = 0
     stored: int = 0
     plain: int = 0
-    problem: str | None = None
+    problem: Problem | None = None
 
 
 @dataclass
@@ -53,12 +66,17 @@ class _Figures:
     """Size, episode and participant of the largest records, as a heap."""
 
     @property
-    def problems(self) -> list[str]:
+    def problems(self) -> list[Problem]:
         return [each.problem for each in self.participants if each.problem is not None]
 
 
 def html_report(checkpoint: Checkpoint) -> str:
-    """The page. Damage is said in it, and does not stop it. Raises :class:`StoreError`."""
+    """The page alone. Damage is said in it, and does not stop it. Raises :class:`StoreError`."""
+    return make_page(checkpoint).html
+
+
+def make_page(checkpoint: Checkpoint) -> Page:
+    """The page, and what is wrong: of each participant the first problem. Raises :class:`StoreError`."""
     figures = _read(checkpoint)
     title = f"Checkpoint {checkpoint.body.checkpoint_id if checkpoint.body else checkpoint.url}"
     sections = [
@@ -71,14 +89,16 @@ def html_report(checkpoint: Checkpoint) -> str:
         _section("Largest records", _largest_records(figures)),
         _section("Restarts", _restarts(checkpoint), "Rollouts that nobody saved: they start over."),
     ]
-    return (
+    html = (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escaped(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
         + "\n".join(sections)
         + "\n</body></html>\n"
     )
+    return Page(html, figures.problems)
 
 
 def _read(checkpoint: Checkpoint) -> _Figures:
@@ -95,7 +115,7 @@ def _read(checkpoint: Checkpoint) -> _Figures:
         except StoreError:
             raise
         except CheckpointError as error:
-            found.problem = str(error)
+            found.problem = Problem.of(error, name)
     return figures
 
 
@@ -111,7 +131,7 @@ def _count(figures: _Figures, name: str, key: str, boundary: int | None, size: i
 
 def _section(title: str, content: str, note: str = "") -> str:
     said = f"<p>{escaped(note)}</p>" if note else ""
-    return f"<h2>{escaped(title)}</h2>{said}{content}"
+    return f"<section><h2>{escaped(title)}</h2>{said}{content}</section>"
 
 
 def _facts(checkpoint: Checkpoint, figures: _Figures) -> str:
@@ -132,8 +152,8 @@ def _facts(checkpoint: Checkpoint, figures: _Figures) -> str:
         said = '<p class="good">Every record was read and is what was written.</p>'
     else:
         count = count_text(len(problems), "participant is", "participants are")
-        said = f'<p class="bad">{count} damaged: {escaped("; ".join(problems))}</p>'
-    return said + table(("", ""), rows)
+        said = f'<p class="bad">{count} damaged: {escaped("; ".join(each.message for each in problems))}</p>'
+    return said + facts_table(rows)
 
 
 def _participants(figures: _Figures) -> str:
@@ -215,10 +235,10 @@ def _bars(columns: Sequence[str], rows: Iterable[tuple[Sequence[object], int]]) 
 def _bar_table(
     columns: Sequence[str], rows: Sequence[tuple[Sequence[object], int]], longest: int
 ) -> Iterator[str]:
-    head = "".join(f"<th>{escaped(name)}</th>" for name in (*columns, ""))
-    yield f"<table><thead><tr>{head}</tr></thead><tbody>"
+    right = right_columns(columns, [cells for cells, _ in rows])
+    yield f"<table>{table_head((*columns, ''), (*right, False))}<tbody>"
     for cells, number in rows:
         width = 100 * number / longest if longest else 0
-        shown = "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
+        shown = "".join(cell("td", value, at) for value, at in zip(cells, right, strict=True))
         yield f'<tr>{shown}<td><div class="bar" style="width:{width:.1f}%"></div></td></tr>'
     yield "</tbody></table>"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ckptfmt.errors import InvalidId
+from ckptfmt.errors import InvalidId, wrong_type
 from ckptfmt.limits import DEFAULT_LIMITS
 
 ROLLOUT_ID_KEY: Final = "_ng_rollout_id"
@@ -28,10 +28,8 @@ _SUFFIXED_LINE: Final = re.compile(r"-a[1-9][0-9]*+\n")
 _MAX_ATTEMPT: Final = 10**DEFAULT_LIMITS.attempt_digits - 1
 
 
-def _shown(text: object) -> str:
+def _shown(text: str) -> str:
     """A capture key is an address, not a secret: errors show it, but never a novel."""
-    if not isinstance(text, str):
-        return f"a {type(text).__name__}"
     return ascii(text if len(text) <= 80 else text[:77] + "...")
 
 
@@ -44,10 +42,12 @@ class EpisodeId:
 
     def __post_init__(self) -> None:
         rollout_id, attempt = self.rollout_id, self.attempt
-        if type(rollout_id) is not str or _ROLLOUT_ID.fullmatch(rollout_id) is None:
+        if type(rollout_id) is not str:
+            raise InvalidId(f"a rollout id is a str, not {_kind(rollout_id)}")
+        if _ROLLOUT_ID.fullmatch(rollout_id) is None:
             raise InvalidId(
-                f"rollout id {_shown(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*; "
-                "use such an id"
+                f"rollout id {_shown(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*: letters, "
+                "digits, '.', '_' and '-', the first one a letter or a digit"
             )
         if len(rollout_id) > DEFAULT_LIMITS.rollout_id_bytes:
             raise InvalidId(
@@ -57,8 +57,8 @@ class EpisodeId:
         if (suffix := _SUFFIX.search(rollout_id)) is not None:
             raise InvalidId(
                 f"rollout id {_shown(rollout_id)} ends in {_shown(suffix[0])}, which is reserved for "
-                "attempts; about one uuid4 string in 3,300 does: use new_rollout_id(), "
-                "or EpisodeId.from_capture_key to read a key"
+                "attempts; about one uuid4 string in 3,300 does: make ids with new_rollout_id(), "
+                "and decode keys with EpisodeId.from_capture_key"
             )
         if type(attempt) is not int or not 0 <= attempt <= _MAX_ATTEMPT:
             raise InvalidId(f"an attempt is an int from 0 to {_MAX_ATTEMPT}, not {_describe_index(attempt)}")
@@ -72,10 +72,17 @@ class EpisodeId:
     def from_capture_key(cls, key: str) -> EpisodeId:
         """Decode ``key``; raises :class:`InvalidId` when it names no rollout and attempt."""
         if type(key) is not str:
-            raise InvalidId(f"a capture key is a str, not {_shown(key)}")
+            raise InvalidId(f"a capture key is a str, not {_kind(key)}")
         suffix = _SUFFIX.search(key)
         if suffix is None:
             return cls(key)
+        if suffix.start() == 0:
+            raise InvalidId(f"{_shown(key)} is no capture key: there is no rollout id before the attempt")
+        if (other := _SUFFIX.search(key, 0, suffix.start())) is not None:
+            raise InvalidId(
+                f"{_shown(key)} is no capture key: before {_shown(suffix[0])} it ends in {_shown(other[0])}, "
+                "and such an ending is reserved for the attempt; a key names one attempt of a rollout"
+            )
         digits = suffix[1]
         if len(digits) > DEFAULT_LIMITS.attempt_digits:
             raise InvalidId(
@@ -129,11 +136,13 @@ def episode_from_run_body(body: Mapping[str, object]) -> EpisodeId | None:
         would decode to no rollout and attempt. A plain explicit id, and a row named by its task and rollout
         index, run at the body's attempt index. Raises :class:`InvalidId`.
     """
+    if not isinstance(body, Mapping):
+        raise wrong_type("episode_from_run_body", "a mapping, the body of a run", body)
     index = _index(body, ATTEMPT_INDEX_KEY)
     explicit = body.get(ROLLOUT_ID_KEY)
     if explicit is not None:
         if type(explicit) is not str:
-            raise InvalidId(f"{ROLLOUT_ID_KEY} must be a str, not a {type(explicit).__name__}")
+            raise InvalidId(f"{ROLLOUT_ID_KEY} must be a str, not {_kind(explicit)}")
         episode = EpisodeId.from_capture_key(explicit)
         if episode.attempt == 0:
             return EpisodeId(episode.rollout_id, index or 0)
@@ -162,4 +171,8 @@ def _describe_index(value: object) -> str:
     """An index may be shown when it is a plain int of modest size; of anything else only the type."""
     if type(value) is int and abs(value) < 10**20:
         return str(value)
-    return f"a {type(value).__name__}"
+    return _kind(value)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

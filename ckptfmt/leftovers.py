@@ -22,13 +22,22 @@ from ckptfmt.stores.base import Store
 from ckptfmt.stores.upkeep import Found, walk
 
 _HEX64: Final = "[0-9a-f]{64}"
-_OURS: Final = re.compile(
-    rf"records-{_HEX64}\.jsonl(\.zst)?|index-{_HEX64}\.json|scope-{_HEX64}\.json|manifest\.json|cut\.json"
-)
+_RECORDS: Final = re.compile(rf"records-{_HEX64}\.jsonl(\.zst)?|index-{_HEX64}\.json")
+_OURS: Final = re.compile(rf"{_RECORDS.pattern}|scope-{_HEX64}\.json|manifest\.json|cut\.json")
 _TEMPORARY: Final = re.compile(r"\.ckptfmt-[0-9a-f]+\.tmp")
 _CUT_NAME: Final = re.compile(r"cut-[0-9a-f]{16}")
 
 Kind = Literal["cut", "participant", "file", "temporary"]
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of this name can be one that a writer made in a participant's folder or a cut's."""
+    return _OURS.fullmatch(name) is not None
+
+
+def is_of_records(name: str) -> bool:
+    """Whether a file of this name can hold records, or be the index of some."""
+    return _RECORDS.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ def _participants(folder: _Folder, place: str, cuts: list[str]) -> list[str]:
         within, _, name = path.rpartition("/")
         if name in (CHECKPOINT_FILE, CUT_FILE) and within not in ("", place.rstrip("/")):
             others.add(within)
-        elif path.startswith(place) and each.is_regular and _OURS.fullmatch(name):
+        elif path.startswith(place) and each.is_regular and is_ours(name):
             holding.add(within)
     return sorted(
         path
@@ -180,7 +189,7 @@ def _in_participant(folder: _Folder, path: str, names: Mapping[str, str] | None)
 
 
 def _ours(found: Iterable[Found]) -> list[Found]:
-    return [each for each in found if each.is_regular and _OURS.fullmatch(each.name)]
+    return [each for each in found if each.is_regular and is_ours(each.name)]
 
 
 def _deletion_order(found: Found) -> tuple[int, str]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from ckptfmt.errors import wrong_type
+
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 GIB: Final = 1024 * MIB
+MOST_LEVELS: Final = 250
+"""Levels of containers that every reader takes."""
 
 
 @dataclass(frozen=True)
@@ -15,10 +19,12 @@ class Limits:
     """Limits of the format (the same for writer and reader) and sizes that a writer aims at.
 
     The first group belongs to the format: another value makes other files. The rest bounds what untrusted
-        input may cost, or sets the pace of a writer; tests make them small.
+        input may cost, or sets the pace of a writer; tests make them small. Raises TypeError for a limit that
+        is no int, ValueError for one below 1 (``depth``: 0, no container at all) and for a ``depth`` above
+        250, which readers refuse.
     """
 
-    depth: int = 250
+    depth: int = MOST_LEVELS
     """Nesting of a payload; its root container is 1. Below orjson's own limits for writing and reading."""
 
     rollout_id_bytes: int = 256
@@ -26,7 +32,10 @@ class Limits:
     participant_name_characters: int = 128
 
     record_bytes: int = GIB
-    """Bytes of one line."""
+    """Bytes of one line. It bounds the digits of an integer too, and no limit of its own does: one beyond 64
+    bits stands in a line as hex digits, a byte for each, which are read in linear time. (To write such an
+    integer as a decimal takes quadratic time, so Python refuses it beyond 4,300 digits, and no text of ours
+    does it.)"""
 
     record_values: int = 64 * MIB
     """Values in one payload, counted wherever they are reached: sub-objects shared many times cannot explode.
@@ -80,6 +89,15 @@ class Limits:
     block_rows: int = 2048
     """Rows at which a block of the index closes: as many as are parsed to find one record, in about 2 ms. The
     head for a million records still comes with the first read."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if type(value) is not int:
+                raise wrong_type(f"the limit {name}", "an int", value)
+            if value < 1 and (name != "depth" or value < 0):
+                raise ValueError(f"the limit {name} is {value}; it is at least {int(name != 'depth')}")
+        if self.depth > MOST_LEVELS:
+            raise ValueError(f"the limit depth is {self.depth}; readers take at most {MOST_LEVELS}")
 
 
 DEFAULT_LIMITS: Final = Limits()

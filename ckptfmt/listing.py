@@ -15,14 +15,14 @@ from ckptfmt.errors import CheckpointError, Damaged, Incomplete, NotFound, Store
 from ckptfmt.leftovers import Leftover, leftovers_of_checkpoint, temporary_files
 from ckptfmt.limits import DEFAULT_LIMITS, Limits
 from ckptfmt.lives import LIVES_FOLDER
-from ckptfmt.manifest import MANIFEST_FILE
+from ckptfmt.manifest import MANIFEST_FILE, Manifest
 from ckptfmt.participant import ParticipantCheckpoint
 from ckptfmt.selfchecked import unseal
 from ckptfmt.stores import Url, choose_store
 from ckptfmt.stores.base import Store
-from ckptfmt.stores.upkeep import Found, look
+from ckptfmt.stores.upkeep import look
 
-State = Literal["complete", "incomplete", "broken"]
+State = Literal["complete", "incomplete", "broken", "unreadable"]
 
 _LIFE: Final = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 _DIGITS: Final = re.compile(r"([0-9]+)")
@@ -34,9 +34,10 @@ class Listed:
 
     ``complete``: ``checkpoint.json`` is there, and every file that it leads to has its right name and size;
     only :func:`ckptfmt.verify` reads them. ``broken``: something of it is damaged or gone. ``incomplete``:
-    it was never finished, or is being written now. ``reason`` says why it is not complete. ``size`` is in
-    bytes of records as stored; ``modified``, in seconds since 1970 by the store's clock, is when
-    ``checkpoint.json`` was written, else the newest file of it. ``is_link``: the folder is a link to it.
+    it was never finished, or is being written now. ``unreadable``: the store failed; only ``ckptfmt ls``
+    says that of one among others, elsewhere the error is raised. ``reason`` says why it is not complete.
+    ``size`` is in bytes of records as stored; ``modified``, in seconds since 1970 by the store's clock, is
+    when ``checkpoint.json`` was written, else the newest file of it. ``is_link``: the folder is a link to it.
     """
 
     name: str
@@ -119,16 +120,14 @@ def list_run(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Listing:
     return list_store(choose_store(url), limits)
 
 
-def list_store(store: Store, limits: Limits = DEFAULT_LIMITS) -> Listing:
-    """Like :func:`list_run`."""
+def list_store(store: Store, limits: Limits = DEFAULT_LIMITS, *, with_unreadable: bool = False) -> Listing:
+    """Like :func:`list_run`; ``with_unreadable`` names a checkpoint that the store cannot read."""
     checkpoints: list[Listed] = []
     leftovers: list[Leftover] = []
     found = look(store)
     for each in found:
         if each.name in (CHECKPOINT_FILE, CUT_FILE, MANIFEST_FILE):
-            raise NotFound(
-                f"{store.url}: this is no run, it holds a {each.name}; name the run's folder above it"
-            )
+            raise _no_run(store, each.name)
     leftovers += temporary_files(found)
     links = {each.name for each in found if not each.is_folder}
     for entry in store.entries(""):
@@ -138,11 +137,24 @@ def list_store(store: Store, limits: Limits = DEFAULT_LIMITS) -> Listing:
             listed, left = _Look(store, entry.name, entry.name in links, limits).result()
         except NotFound:
             continue
+        except StoreError as error:
+            if not with_unreadable:
+                raise
+            listed, left = Listed(entry.name, store.at(entry.name).url, "unreadable", reason=str(error)), []
         checkpoints.append(listed)
         leftovers += left
     lives, left = _lives(store, limits)
     checkpoints.sort(key=lambda each: _natural(each.name))
     return Listing(store.url, checkpoints, lives, leftovers + left)
+
+
+def _no_run(store: Store, file: str) -> NotFound:
+    if file == MANIFEST_FILE:
+        return NotFound(
+            f"{store.url}: this is no run, it holds the {file} of one participant; "
+            "name the checkpoint's folder above it"
+        )
+    return NotFound(f"{store.url}: this is no run, it holds a {file}; name the run's folder above it")
 
 
 def latest(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
@@ -214,7 +226,7 @@ class _Look:
                 state, reason = "incomplete", f"it has no {CHECKPOINT_FILE}: never completed"
             else:
                 checkpoint.check_cut()
-                self._size = sum(self._check(part) for part in checkpoint.values())
+                self._size = sum(self._size_of(part) for part in checkpoint.values())
         except NotFound:
             if not self._holds_leftovers():
                 raise
@@ -240,25 +252,10 @@ class _Look:
             for each in leftovers_of_checkpoint(self._store, self._name, None, readable=True)
         )
 
-    def _check(self, part: ParticipantCheckpoint) -> int:
-        """Compare the files of a participant with its manifest; the bytes of its records."""
+    def _size_of(self, part: ParticipantCheckpoint) -> int:
         place = "" if self._body is None or self._body.cut is None else f"{self._body.cut.name}/"
-        folder = place + part.name
-        found = {each.name: each for each in look(self._store, folder)}
-        for file in sorted(part.manifest.files):
-            self._check_file(f"{folder}/{file}", found.get(file))
-        for segment in part.manifest.segments:
-            stored = found[segment.file].size
-            if stored != segment.stored:
-                file = f"{folder}/{segment.file}"
-                raise Damaged(f"{file}: it has {stored} bytes, not {segment.stored}", file=file)
+        check_files(self._store, place + part.name, part.manifest)
         return part.manifest.bytes
-
-    def _check_file(self, file: str, found: Found | None) -> None:
-        if found is None:
-            raise Damaged(f"{file}: it is missing", file=file)
-        if not found.is_regular:
-            raise Damaged(f"{file}: it is no regular file; it was put there later", file=file)
 
     def _listed(self, state: State, reason: str | None, left: list[Leftover]) -> Listed:
         body = self._body
@@ -280,6 +277,26 @@ class _Look:
             modified=max(times, default=None),
             is_link=self._is_link,
         )
+
+
+def check_files(store: Store, folder: str, manifest: Manifest) -> None:
+    """Compare names and sizes of the files in a participant's folder with its manifest; none is read.
+
+    Raises :class:`Incomplete` (one is missing), :class:`Damaged`, :class:`StoreError`.
+    """
+    found = {each.name: each for each in look(store, folder)}
+    for file in sorted(manifest.files):
+        if file not in found:
+            raise Incomplete(f"{folder}/{file}: it is missing", file=f"{folder}/{file}")
+        if not found[file].is_regular:
+            raise Damaged(
+                f"{folder}/{file}: it is no regular file; it was put there later", file=f"{folder}/{file}"
+            )
+    for segment in manifest.segments:
+        stored = found[segment.file].size
+        if stored != segment.stored:
+            file = f"{folder}/{segment.file}"
+            raise Damaged(f"{file}: it has {stored} bytes, not {segment.stored}", file=file)
 
 
 def _lives(store: Store, limits: Limits) -> tuple[list[Life], list[Leftover]]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ckptfmt.display import (
-    LISTING_COLUMNS,
     count_text,
     leftovers_text,
-    listing_rows,
+    listing_table,
     printable,
+    right_columns,
     run_text,
     size_text,
 )
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from ckptfmt.checkpoint import Checkpoint
     from ckptfmt.listing import Listing
     from ckptfmt.participant import ParticipantCheckpoint
+    from ckptfmt.report import Report
     from ckptfmt.stored import StoredRecord
 
 _MOST_ROWS: Final = 100
+_LONGEST_NAME: Final = 28
+_WRAPPED: Final = "min-width:14em;overflow-wrap:anywhere"
 
 
 def escaped(value: object) -> str:
@@ -35,15 +38,38 @@ def escaped(value: object) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table; numbers stand to the right."""
-    head = "".join(f"<th>{escaped(name)}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    """An HTML table; columns of numbers stand to the right."""
+    listed = list(rows)
+    right = right_columns(columns, listed)
+    body = "".join(
+        f"<tr>{''.join(cell('td', value, at) for value, at in zip(row, right, strict=True))}</tr>"
+        for row in listed
+    )
+    return f"<table>{table_head(columns, right)}<tbody>{body}</tbody></table>"
 
 
-def _cell(value: object) -> str:
-    style = ' style="text-align:right"' if isinstance(value, int) else ""
-    return f"<td{style}>{escaped(value)}</td>"
+def facts_table(rows: Iterable[tuple[str, object]]) -> str:
+    """An HTML table of names and values; what is None is left out."""
+    body = "".join(
+        f"<tr>{cell('th', name, False)}{cell('td', value, False)}</tr>"
+        for name, value in rows
+        if value is not None
+    )
+    return f'<table class="facts"><tbody>{body}</tbody></table>'
+
+
+def table_head(columns: Sequence[str], right: Sequence[bool]) -> str:
+    """The head of a table; ``right`` says which columns stand to the right."""
+    cells = "".join(cell("th", name, at) for name, at in zip(columns, right, strict=True))
+    return f"<thead><tr>{cells}</tr></thead>"
+
+
+def cell(tag: str, value: object, right: bool) -> str:
+    """One cell. A notebook has styles of its own for tables, so each says where it stands, and where it may
+    break: a name or a number nowhere, a long text anywhere, since a digest fits no column."""
+    text = escaped(value)
+    wraps = _WRAPPED if len(text) > _LONGEST_NAME else "white-space:nowrap"
+    return f'<{tag} style="text-align:{"right" if right else "left"};{wraps}">{text}</{tag}>'
 
 
 def preformatted(text: str) -> str:
@@ -79,7 +105,10 @@ def checkpoint_html(checkpoint: Checkpoint) -> str:
             "complete",
         ]
     rows = participant_rows(checkpoint)
-    shown = table(("participant", "kind", "records", "size", "problem"), rows[:_MOST_ROWS])
+    columns: tuple[str, ...] = ("participant", "kind", "records", "size", "problem")
+    if all(row[-1] is None for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    shown = table(columns, rows[:_MOST_ROWS])
     more = f"<div>and {len(rows) - _MOST_ROWS} more</div>" if len(rows) > _MOST_ROWS else ""
     return (
         f"<div><b>Checkpoint</b> <code>{escaped(checkpoint.url)}</code><br>{escaped(', '.join(facts))}</div>"
@@ -109,17 +138,31 @@ def participant_html(part: ParticipantCheckpoint) -> str:
 def record_html(record: StoredRecord) -> str:
     rows: list[tuple[str, object]] = [
         ("episode", record.episode),
-        ("boundary", record.boundary),
+        ("boundary", "none" if record.boundary is None else record.boundary),
         ("schema", record.schema),
-        ("references", ", ".join(record.references)),
+        ("references", ", ".join(record.references) or None),
         ("payload", size_text(record.size)),
     ]
-    return table(("record", ""), rows)
+    return facts_table(rows)
 
 
 def listing_html(listing: Listing) -> str:
+    columns, rows, reasons = listing_table(listing)
+    if any(reason is not None for reason in reasons):
+        columns += ("reason",)
+        rows = [(*row, reason) for row, reason in zip(rows, reasons, strict=True)]
     left = f"<div>{escaped(leftovers_text(listing))}</div>" if listing.leftovers else ""
     return (
         f"<div><b>Run</b> <code>{escaped(listing.url)}</code><br>{run_text(listing)}</div>"
-        f"{table(LISTING_COLUMNS, listing_rows(listing))}{left}"
+        f"{table(columns, rows)}{left}"
     )
+
+
+def report_html(report: Report) -> str:
+    complete = "" if report.complete else "; there is no checkpoint.json: it is not complete"
+    if report.ok:
+        return f"<div><b>Report</b> every byte is what was written{complete}</div>"
+    rows = [(each.file, each.code, each.message) for each in report.problems]
+    more = f"<div>and {len(rows) - _MOST_ROWS} more</div>" if len(rows) > _MOST_ROWS else ""
+    said = f"{count_text(len(rows), 'problem')}{complete}"
+    return f"<div><b>Report</b> {said}</div>{table(('file', 'code', 'problem'), rows[:_MOST_ROWS])}{more}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
-from ckptfmt.errors import CheckpointError, Damaged, Incomplete, LimitExceeded, NotFound
+from ckptfmt.display import count_text, printable
+from ckptfmt.errors import CheckpointError, Damaged, Incomplete, NotFound, wrong_type
 from ckptfmt.fields import check_participant_name
 from ckptfmt.frames import Frames
 from ckptfmt.identity import EpisodeId, rollouts_of
@@ -15,6 +16,7 @@ from ckptfmt.manifest import MANIFEST_FILE, Manifest, check_manifest_is_for, par
 from ckptfmt.reader import Row, read_rows
 from ckptfmt.report import Problem
 from ckptfmt.rows import Rows
+from ckptfmt.smallfiles import read_or_damaged
 from ckptfmt.stored import Place, StoredRecord, place_of
 from ckptfmt.stores import Url, choose_store
 from ckptfmt.stores.base import Store
@@ -33,6 +35,8 @@ def open_participant(
         name), :class:`StoreError`.
     """
     check_participant_name(name)
+    if digest is not None and not isinstance(digest, str):
+        raise wrong_type("digest", "a str or None", digest)
     return load_participant(choose_store(directory_url), name, name + "/", digest=digest, limits=limits)
 
 
@@ -56,14 +60,6 @@ def load_participant(
     return ParticipantCheckpoint(folder, manifest, label, limits)
 
 
-def read_or_damaged(folder: Store, name: str, limit: int, file: str) -> bytes:
-    """A whole small file; what is no file, or too large to be one of ours, is damage of ``file``."""
-    try:
-        return folder.read(name, limit)
-    except (Damaged, LimitExceeded) as error:
-        raise Damaged(f"{file}: {error}", file=file) from error
-
-
 def _exists(folder: Store) -> bool:
     try:
         folder.entries("")
@@ -73,7 +69,10 @@ def _exists(folder: Store) -> bool:
 
 
 class ParticipantCheckpoint(Frames):
-    """The records of one participant. Iterating reads and verifies all of them, in the order written."""
+    """The records of one participant. Iterating reads and verifies all of them, in the order written.
+
+    It pickles, for another process that reaches the store: its manifest goes along, and no record.
+    """
 
     def __init__(self, folder: Store, manifest: Manifest, label: str, limits: Limits) -> None:
         self.manifest = manifest
@@ -144,7 +143,7 @@ class ParticipantCheckpoint(Frames):
         record has been read, so records are trusted only when the iterator ended; :class:`InvalidId` for
         a key in scope.
         """
-        keys = None if scope is None else frozenset(map(as_capture_key, scope))
+        keys = None if scope is None else frozenset(map(as_capture_key, _listed("scope", scope)))
         return (
             StoredRecord(checked.line)
             for row, checked in self._rows()
@@ -158,7 +157,7 @@ class ParticipantCheckpoint(Frames):
         Payloads are kept until they fill ``memory_budget`` bytes; the records after that keep only their
         place and read it again, checked, each time their payload is asked for. Raises like :meth:`read`.
         """
-        wanted = frozenset(rollouts)
+        wanted = frozenset(_listed("rollouts", rollouts))
         records: list[StoredRecord] = []
         kept = 0
         rollouts_of_rows = rollouts_of(self.index.episode)
@@ -212,9 +211,14 @@ class ParticipantCheckpoint(Frames):
                 note(Damaged(f"{file}: episode {line.episode}: {error}", file=file))
         return problems
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened, (self._folder.url, self.manifest, self._label, self._limits)
+
     def __repr__(self) -> str:
-        size = self.manifest.bytes
-        return f"<ParticipantCheckpoint {self.name} ({self.kind}): {len(self)} records, {size} bytes>"
+        return (
+            f"<ParticipantCheckpoint {self.name} ({printable(self.kind)}): "
+            f"{count_text(len(self), 'record')}, {count_text(self.manifest.bytes, 'byte')}>"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: what the manifest says."""
@@ -226,6 +230,17 @@ class ParticipantCheckpoint(Frames):
 def as_capture_key(key: Key) -> str:
     """``key`` as a capture key. Raises :class:`InvalidId` when it names no rollout and attempt."""
     return key.capture_key if isinstance(key, EpisodeId) else EpisodeId.from_capture_key(key).capture_key
+
+
+def _reopened(folder_url: str, manifest: Manifest, label: str, limits: Limits) -> ParticipantCheckpoint:
+    return ParticipantCheckpoint(choose_store(folder_url), manifest, label, limits)
+
+
+def _listed(argument: str, keys: Iterable[Key]) -> Iterable[Key]:
+    """A string is an iterable of strings too: taken apart, each character would be a key."""
+    if isinstance(keys, str | bytes | EpisodeId) or not isinstance(keys, Iterable):
+        raise wrong_type(argument, "several keys, such as a list of them", keys)
+    return keys
 
 
 def _raise(error: Damaged) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ckptfmt.errors import CheckpointError, Conflict, Damaged, Incomplete, NotFound, StoreError
+from ckptfmt.errors import (
+    CheckpointError,
+    Conflict,
+    Damaged,
+    Incomplete,
+    NotFound,
+    StoreError,
+    wrong_type,
+)
 from ckptfmt.fields import MAX_INTEGER
 from ckptfmt.gate import Gate
 from ckptfmt.identity import rollouts_of
@@ -137,7 +145,7 @@ def commit(
         part wrote is not there any more), :class:`Stopped`, :class:`OutcomeUnknown`, and what the store
         raises. ValueError without any part.
     """
-    listed = sorted(parts, key=lambda each: each.number)
+    listed = sorted(_listed(parts), key=lambda each: each.number)
     _check_parts(listed, with_url=url is None)
     first = listed[0]
     folder = choose_store(first.url if url is None else url).at(first.participant)
@@ -160,6 +168,16 @@ def commit(
         folder.make_durable("")
     _remove_indexes(folder, listed, manifest)
     return manifest
+
+
+def _listed(parts: Iterable[Part]) -> list[Part]:
+    if not isinstance(parts, Iterable):
+        raise wrong_type("parts", "several Part", parts)
+    listed = list(parts)
+    for each in listed:
+        if not isinstance(each, Part):
+            raise wrong_type("parts", "several Part", each)
+    return listed
 
 
 def _check_parts(parts: Sequence[Part], *, with_url: bool) -> None:

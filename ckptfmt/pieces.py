@@ -93,6 +93,8 @@ class _Pieces:
             for start in range(0, len(value), _PIECE):
                 yield self._proved(value[start : start + _PIECE], limits)[1:-1]
             yield b'"'
+        elif limits.depth < 1 and (kind is list or kind is dict):
+            raise _InOneGo  # too deep: that says where
         elif kind is list and len(path) < _SPLIT_LEVELS:
             yield from self._split_list(value, path, limits)
         elif kind is dict and len(path) < _SPLIT_LEVELS:

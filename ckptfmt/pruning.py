@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -81,24 +83,63 @@ def prune(
     ones are read until ``keep`` good ones were found. Raises :class:`NotFound`, :class:`StoreError` (what
     was removed until then is gone; call it again), :class:`Unsupported`, ValueError.
     """
-    if keep is not None and keep < 1:
-        raise ValueError("keep is at least 1: the last complete checkpoint always stays")
-    if minimum_age < 0 or (keep_seconds is not None and keep_seconds < 0):
-        raise ValueError("an age is not negative")
-    store = choose_store(url)
+    return prune_store(
+        choose_store(url),
+        keep=keep,
+        keep_seconds=keep_seconds,
+        minimum_age=minimum_age,
+        verify=verify,
+        dry_run=dry_run,
+        limits=limits,
+    )
+
+
+def prune_store(
+    store: Store,
+    *,
+    keep: int | None = None,
+    keep_seconds: float | None = None,
+    minimum_age: float = DAY_SECONDS,
+    verify: bool = False,
+    dry_run: bool = False,
+    read: Callable[[Store], Store] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> PruneResult:
+    """Like :func:`prune`. ``read`` gives the store through which a checkpoint's folder is verified."""
+    if keep is not None and (type(keep) is not int or keep < 1):
+        raise ValueError("keep is an int of at least 1: the last complete checkpoint always stays")
+    ages = {"minimum_age": minimum_age} | ({} if keep_seconds is None else {"keep_seconds": keep_seconds})
+    for name, age in ages.items():
+        if not _is_age(age):
+            raise ValueError(f"{name} is a finite number of seconds, not negative")
     listing = list_store(store, limits)
-    return _Pruning(store, listing, now(store), minimum_age, dry_run, limits).run(keep, keep_seconds, verify)
+    pruning = _Pruning(store, listing, now(store), minimum_age, dry_run, read, limits)
+    return pruning.run(keep, keep_seconds, verify)
+
+
+def _is_age(value: float) -> bool:
+    """NaN is neither young nor old, so with it nothing would be protected."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < math.inf
 
 
 class _Pruning:
     def __init__(
-        self, store: Store, listing: Listing, at: float, minimum_age: float, dry_run: bool, limits: Limits
+        self,
+        store: Store,
+        listing: Listing,
+        at: float,
+        minimum_age: float,
+        dry_run: bool,
+        read: Callable[[Store], Store] | None,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._listing = listing
         self._now = at
         self._minimum_age = minimum_age
         self._dry_run = dry_run
+        self._read = read
         self._limits = limits
         self._removed: list[Pruned] = []
         self._kept: list[Kept] = []
@@ -143,7 +184,9 @@ class _Pruning:
             self._prune_checkpoint(each)
 
     def _is_good(self, listed: Listed) -> bool:
-        report = verify_checkpoint(find_checkpoint(self._store.at(listed.name), self._limits))
+        folder = self._store.at(listed.name)
+        store = folder if self._read is None else self._read(folder)
+        report = verify_checkpoint(find_checkpoint(store, self._limits))
         if not report.ok:
             self._kept.append(Kept(listed.name, f"it is damaged: {report.problems[0].message}"))
         return report.ok

@@ -6,6 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from ckptfmt.display import count_text
 from ckptfmt.errors import CheckpointError, Conflict, Damaged, NotFound, OutcomeUnknown, StoreError
 from ckptfmt.gate import Gate
 from ckptfmt.index import SealedIndex
@@ -72,6 +73,6 @@ def _give_way(store: Store, ours: Manifest, other: bytes) -> None:
         with suppress(StoreError, Damaged):  # garbage either way; the conflict is what matters
             store.delete(name)
     raise Conflict(
-        f"{file}: another writer published {published.records} records of checkpoint "
+        f"{file}: another writer published {count_text(published.records, 'record')} of checkpoint "
         f"{published.checkpoint_id} there; nothing of it was replaced; use a new directory"
     )

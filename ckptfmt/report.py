@@ -24,10 +24,24 @@ class Problem:
 
 @dataclass(slots=True)
 class Report:
-    """The result of a verification: ``ok`` when every byte is what was written."""
+    """The result of a verification: ``ok`` (and true) when every byte is what was written.
+
+    ``complete``: there is a ``checkpoint.json`` that could be read. Without one, of a cut or of what
+    :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
+    """
 
     problems: list[Problem] = field(default_factory=list)
+    complete: bool = False
 
     @property
     def ok(self) -> bool:
         return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the problems as a table."""
+        from ckptfmt.notebook import report_html
+
+        return report_html(self)

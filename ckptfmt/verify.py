@@ -30,7 +30,7 @@ def verify(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Report:
 
 def verify_checkpoint(checkpoint: Checkpoint) -> Report:
     """The report of an opened checkpoint."""
-    report = Report()
+    report = Report(complete=checkpoint.body is not None)
     prefix = f"{checkpoint.cut}/" if checkpoint.body is not None and checkpoint.cut is not None else ""
     try:
         checkpoint.check_cut()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NoReturn
 
 import ckptfmt
-from ckptfmt.display import printable
 from ckptfmt.form import form
 from ckptfmt.pruning import DAY_SECONDS
 
 _EPILOG: Final = (
     "exit status: 0 good, 1 a problem in the data (damaged or incomplete; of diff: they differ), "
-    "2 wrong usage, not found, or store error"
+    "2 wrong usage, not found, store error, or an error of the program (CKPTFMT_DEBUG=1 shows where)"
 )
+_JSON_HELP: Final = "print one line of JSON, the last on stdout"
 _AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SHELLS: Final = ("bash", "zsh", "fish")
@@ -28,7 +28,6 @@ class Arguments:
     """What was asked for. What a command does not have is None or False."""
 
     command: str
-    json: bool = False
     url: str = ""
     participant: str | None = None
     episode: str | None = None
@@ -41,14 +40,22 @@ class Arguments:
     min_age: float = 0.0
     dry_run: bool = False
     verify: bool = False
+    incomplete_ok: bool = False
     shell: str = ""
+
+
+class WrongUsage(Exception):
+    """A command line that cannot be read; ``program`` is the command as far as it is known."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(message)
+        self.program = program
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, as for every other error."""
-        sys.stderr.write(f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
-        raise SystemExit(2)
+        raise WrongUsage(self.prog, f"{message}; see {self.prog} --help")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -60,19 +67,23 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--json", action="store_true", help=_JSON_HELP)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for name, (purpose, add_arguments) in _COMMANDS.items():
         command = commands.add_parser(
             name, help=purpose, description=purpose, epilog=_EPILOG, allow_abbrev=False
         )
         add_arguments(command)
-        command.add_argument("--json", action="store_true", help="print one line of JSON, the last on stdout")
+        command.add_argument("--json", action="store_true", help=_JSON_HELP)
     return parser
 
 
-def parse(argv: Sequence[str]) -> Arguments:
-    """Read the command line. Raises SystemExit (2 for wrong usage, 0 after --help and --version)."""
-    parsed = vars(make_parser().parse_args(argv))
+def parse(argv: Sequence[str]) -> Arguments | None:
+    """Read the command line; None after --help and --version, which were printed. Raises WrongUsage."""
+    try:
+        parsed = vars(make_parser().parse_args(argv))
+    except SystemExit:
+        return None
     known = {each.name for each in fields(Arguments)}
     return Arguments(**{name: value for name, value in parsed.items() if name in known})
 
@@ -82,7 +93,10 @@ def age(text: str) -> float:
     match = _AGE.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!a} is no age; write 90s, 30m, 12h or 7d")
-    return float(match[1]) * _UNIT_SECONDS[match[2]]
+    seconds = float(match[1]) * _UNIT_SECONDS[match[2]]
+    if not math.isfinite(seconds):
+        raise argparse.ArgumentTypeError("an age of so many digits is too long")
+    return seconds
 
 
 def count(text: str) -> int:
@@ -115,6 +129,15 @@ def _cat(command: _Command) -> None:
     )
 
 
+def _verify(command: _Command) -> None:
+    _url(command)
+    command.add_argument(
+        "--incomplete-ok",
+        action="store_true",
+        help="exit 0 too when there is no checkpoint.json, as in a cut, and all that is there is good",
+    )
+
+
 def _two(command: _Command) -> None:
     _url(command, "FROM")
     _url(command, "TO", "other")
@@ -123,11 +146,12 @@ def _two(command: _Command) -> None:
 def _export(command: _Command) -> None:
     _participant(command)
     command.add_argument(
-        "-o", "--output", metavar="FILE", help="write to this file, replacing it (default: standard output)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write to this file, replacing it (default, and -: standard output)",
     )
-    command.add_argument(
-        "--format", choices=("jsonl", "parquet"), help="default: by the name of the file, else jsonl"
-    )
+    command.add_argument("--format", choices=("jsonl", "parquet"), help="default: by the name of the file")
 
 
 def _prune(command: _Command) -> None:
@@ -157,7 +181,9 @@ def _prune(command: _Command) -> None:
 
 def _report(command: _Command) -> None:
     _url(command)
-    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
+    command.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the HTML file to write (-: stdout)"
+    )
 
 
 def _completion(command: _Command) -> None:
@@ -171,7 +197,7 @@ _COMMANDS: Final[dict[str, tuple[str, Callable[[Any], None]]]] = {
     ),
     "show": ("say what a checkpoint, or one participant of it, consists of", _participant),
     "cat": ("print stored records, one JSON line each", _cat),
-    "verify": ("read and check every byte", _url),
+    "verify": ("read and check every byte", _verify),
     "diff": ("say which records changed from one checkpoint to another, and where", _two),
     "export": ("write records as a table: JSON Lines or parquet, one row a record", _export),
     "copy": ("copy a complete checkpoint to another folder, checked on both sides", _two),

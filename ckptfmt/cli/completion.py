@@ -17,6 +17,7 @@ _ckptfmt() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} command=${{COMP_WORDS[1]}} words= paths=1
     if [ "$COMP_CWORD" -eq 1 ]; then
         words='{commands}' paths=
+        case "$word" in -*) words='{options}' ;; esac
     else
         case "$command ${{COMP_WORDS[COMP_CWORD - 1]}} $word" in
 {cases}
@@ -31,7 +32,12 @@ _ckptfmt() {{
 }}
 complete -F _ckptfmt ckptfmt
 """
-_ZSH: Final = "autoload -Uz bashcompinit && bashcompinit\n"
+_ZSH: Final = """\
+(( $+functions[compdef] )) || {
+    autoload -Uz compinit && compinit -i
+}
+autoload -Uz bashcompinit && bashcompinit
+"""
 
 
 class _Words(NamedTuple):
@@ -51,6 +57,11 @@ def completion(arguments: Arguments, output: Output) -> int:
         output.line(line)
     output.result({"shell": arguments.shell, "script": script})
     return 0
+
+
+def _options() -> list[str]:
+    """Those that stand before a command."""
+    return [option for action in make_parser()._actions for option in action.option_strings]
 
 
 def _commands() -> dict[str, _Words]:
@@ -83,7 +94,7 @@ def _bash(commands: dict[str, _Words]) -> str:
         cases.append(f"            '{name} '*' -'*) words='{' '.join(words.options)}' ;;")
         if words.argument:
             cases.append(f"            '{name} '*) words='{' '.join(words.argument)}' paths= ;;")
-    return _BASH.format(commands=" ".join(commands), cases="\n".join(cases))
+    return _BASH.format(commands=" ".join(commands), options=" ".join(_options()), cases="\n".join(cases))
 
 
 def _zsh(commands: dict[str, _Words]) -> str:
@@ -91,14 +102,17 @@ def _zsh(commands: dict[str, _Words]) -> str:
 
 
 def _fish(commands: dict[str, _Words]) -> str:
-    lines = []
+    lines = [f"complete -c ckptfmt -n __fish_use_subcommand {_fish_option(each)}" for each in _options()]
     for name, words in commands.items():
         lines.append(f"complete -c ckptfmt -n __fish_use_subcommand -f -a {name} -d '{words.purpose}'")
         here = f"complete -c ckptfmt -n '__fish_seen_subcommand_from {name}'"
         for option in words.options:
             known = words.choices.get(option)
             values = f" -x -a '{' '.join(known)}'" if known else ""
-            kind = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
-            lines.append(f"{here} {kind}{values}")
+            lines.append(f"{here} {_fish_option(option)}{values}")
         lines += [f"{here} -f -a {word}" for word in words.argument]
     return "\n".join(lines) + "\n"
+
+
+def _fish_option(option: str) -> str:
+    return f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"

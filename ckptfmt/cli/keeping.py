@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from ckptfmt.checkpoint import open_checkpoint
+from ckptfmt.checkpoint import find_checkpoint, open_checkpoint
 from ckptfmt.cli.arguments import Arguments
 from ckptfmt.cli.output import Output
-from ckptfmt.cli.progress import bytes_to_read, metered
+from ckptfmt.cli.progress import bytes_to_read, counted, metered
 from ckptfmt.copying import copy as copy_checkpoint
-from ckptfmt.display import size_text
-from ckptfmt.pruning import prune as prune_run
+from ckptfmt.display import count_text, size_text
+from ckptfmt.limits import DEFAULT_LIMITS
+from ckptfmt.pruning import prune_store
+from ckptfmt.stores import choose_store
+from ckptfmt.stores.base import Store
 
 
 def copy(arguments: Arguments, output: Output) -> int:
@@ -18,38 +21,46 @@ def copy(arguments: Arguments, output: Output) -> int:
         meter.expect(2 * bytes_to_read(open_checkpoint(arguments.url)))  # written, then read back
         result = copy_checkpoint(arguments.url, arguments.other, progress=meter.add)
     output.line(
-        f"{arguments.other}: complete; {result.copied} files of records copied "
-        f"({size_text(result.copied_bytes)}), {result.present} were there already"
+        f"{arguments.other}: complete; {count_text(result.copied, 'file')} of records copied "
+        f"({size_text(result.copied_bytes)}), {result.present} already there"
     )
-    output.result({"url": arguments.other, **asdict(result)})
+    output.result({"url": choose_store(arguments.other).url, **asdict(result)})
     return 0
 
 
 def prune(arguments: Arguments, output: Output) -> int:
-    result = prune_run(
-        arguments.url,
-        keep=arguments.keep,
-        keep_seconds=arguments.keep_age,
-        minimum_age=arguments.min_age,
-        verify=arguments.verify,
-        dry_run=arguments.dry_run,
-    )
+    run = choose_store(arguments.url)
+    with metered("prune") as meter:
+
+        def read(folder: Store) -> Store:
+            meter.expect(bytes_to_read(find_checkpoint(folder, DEFAULT_LIMITS)))
+            return counted(folder, meter.add)
+
+        result = prune_store(
+            run,
+            keep=arguments.keep,
+            keep_seconds=arguments.keep_age,
+            minimum_age=arguments.min_age,
+            verify=arguments.verify,
+            dry_run=arguments.dry_run,
+            read=read,
+        )
     if result.removed:
         output.table(
             ("would remove" if result.dry_run else "removed", "kind", "files", "size", "reason"),
-            (
+            [
                 (each.path, each.kind, each.files, size_text(each.size), each.reason)
                 for each in result.removed
-            ),
+            ],
         )
     if result.kept:
-        output.table(("kept", "reason"), ((each.path, each.reason) for each in result.kept))
+        output.table(("kept", "reason"), [(each.path, each.reason) for each in result.kept])
     done = "would be removed" if result.dry_run else "removed"
     files = sum(each.files for each in result.removed)
-    output.line(f"{files} files, {size_text(result.size)} {done}")
+    output.line(f"{count_text(files, 'file')}, {size_text(result.size)} {done}")
     output.result(
         {
-            "url": arguments.url,
+            "url": run.url,
             "dry_run": result.dry_run,
             "files": files,
             "bytes": result.size,

@@ -1,20 +1,15 @@
-"""Where the command writes: tables for people, or one line of JSON."""
+"""Where the command writes: tables for people, or one line of JSON; errors go to standard error."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import IO, Any
 
 import orjson
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from ckptfmt.display import printable
-
-_WIDTH_WHEN_PIPED = 200
+from ckptfmt.display import printable, table_lines
 
 
 class Output:
@@ -22,27 +17,25 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        width = None if sys.stdout.isatty() else _WIDTH_WHEN_PIPED
-        # Ids are data: no markup, no emoji codes, no highlighting of what looks like something.
-        self._console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False, width=width)
 
     def line(self, text: str) -> None:
         """A line for people."""
         if not self._as_json:
-            self._console.print(Text(printable(text)), soft_wrap=True)
+            _write_line(printable(text))
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table for people; None is shown as nothing, numbers stand to the right."""
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        notes: Sequence[str | None] = (),
+    ) -> None:
+        """A table for people; see :func:`ckptfmt.display.table_lines`."""
         if self._as_json:
             return
-        listed = [list(row) for row in rows]
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for number, name in enumerate(columns):
-            is_number = all(isinstance(row[number], int | None) for row in listed)
-            table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-        for row in listed:
-            table.add_row(*(Text("" if cell is None else printable(str(cell))) for cell in row))
-        self._console.print(table)
+        head, *lines = table_lines(columns, list(rows), notes)
+        _write_line(f"\x1b[1m{head}\x1b[0m" if _shows_bold() else head)
+        for line in lines:
+            _write_line(line)
 
     def stored(self, line: bytes) -> None:
         """A stored line, as it is, with its line feed."""
@@ -52,7 +45,11 @@ class Output:
         """The one line of JSON, when it was asked for."""
         if self._as_json:
             self.flush()
-            sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
+            try:
+                line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+            except orjson.JSONEncodeError:
+                line = orjson.dumps(_encodable(value), option=orjson.OPT_APPEND_NEWLINE)
+            sys.stdout.buffer.write(line)
 
     def error(self, code: str, message: str) -> None:
         self.result({"error": {"code": code, "message": message}})
@@ -60,3 +57,40 @@ class Output:
 
     def flush(self) -> None:
         sys.stdout.flush()
+
+
+def complain(text: str) -> None:
+    """One line on standard error. When nobody can hear it, the exit status still says it."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"{printable(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: IO[str]) -> None:
+    """Let what is still unwritten vanish: Python would fail again when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _write_line(text: str) -> None:
+    encoding = sys.stdout.encoding
+    sys.stdout.write(f"{text.encode(encoding, 'backslashreplace').decode(encoding)}\n")
+
+
+def _shows_bold() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _encodable(value: Any) -> Any:
+    """``value`` with every string as JSON can hold it: a path need not be UTF-8, and Python shows such bytes
+    as surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(each) for each in value]
+    return value

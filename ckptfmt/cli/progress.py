@@ -12,13 +12,18 @@ from rich.progress import (
     BarColumn,
     DownloadColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeRemainingColumn,
-    TransferSpeedColumn,
 )
+from rich.text import Text
 
-from ckptfmt.checkpoint import Checkpoint
+from ckptfmt.checkpoint import Checkpoint, find_checkpoint
+from ckptfmt.display import size_text
 from ckptfmt.errors import CheckpointError, StoreError
+from ckptfmt.limits import DEFAULT_LIMITS
+from ckptfmt.stores import choose_store
 from ckptfmt.stores.base import Store, StoredFile
 
 
@@ -28,11 +33,13 @@ class Meter:
     def __init__(self, bar: Progress | None, what: str) -> None:
         self._bar = bar
         self._task = None if bar is None else bar.add_task(what, total=None)
+        self._expected = 0
 
-    def expect(self, total: int) -> None:
-        """There will be so many bytes in all."""
+    def expect(self, count: int) -> None:
+        """There will be so many bytes, besides those that were expected before."""
+        self._expected += count
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, total=total)
+            self._bar.update(self._task, total=self._expected)
 
     def add(self, count: int) -> None:
         if self._bar is not None and self._task is not None:
@@ -42,18 +49,33 @@ class Meter:
 @contextmanager
 def metered(what: str, *, hidden: bool = False) -> Iterator[Meter]:
     """Show a bar while the block runs; it is gone afterwards."""
-    if hidden or not sys.stderr.isatty():
+    if hidden or sys.stderr is None or not sys.stderr.isatty():
         yield Meter(None, what)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(binary_units=True),
-        TransferSpeedColumn(),
+        _SpeedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         yield Meter(bar, what)
+
+
+class _SpeedColumn(ProgressColumn):
+    """Bytes per second, in the units of the other columns."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{size_text(int(speed))}/s")
+
+
+def opened(url: str, meter: Meter) -> Checkpoint:
+    """As :func:`ckptfmt.open`; what is read of its records is told to ``meter``."""
+    checkpoint = find_checkpoint(counted(choose_store(url), meter.add), DEFAULT_LIMITS)
+    checkpoint.check_cut()
+    return checkpoint
 
 
 def bytes_to_read(checkpoint: Checkpoint) -> int:

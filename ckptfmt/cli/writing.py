@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import IO, Any
+from dataclasses import asdict
+from typing import IO, Any, Final
 
-from ckptfmt.checkpoint import Checkpoint, find_checkpoint
 from ckptfmt.cli.arguments import Arguments
-from ckptfmt.cli.output import Output
-from ckptfmt.cli.progress import Meter, bytes_to_read, counted, metered
-from ckptfmt.display import size_text
+from ckptfmt.cli.looking import chosen
+from ckptfmt.cli.outfile import STDOUT, is_stdout, outfile
+from ckptfmt.cli.output import Output, complain
+from ckptfmt.cli.progress import bytes_to_read, metered, opened
+from ckptfmt.display import count_text, size_text
 from ckptfmt.errors import Unsupported
 from ckptfmt.frames import arrow_schema, batches, json_line, library
-from ckptfmt.limits import DEFAULT_LIMITS
+from ckptfmt.htmlreport import make_page
 from ckptfmt.participant import ParticipantCheckpoint
-from ckptfmt.stores import choose_store
+
+_FORMATS: Final = {
+    "": "jsonl",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+"""By the ending of a file's name."""
 
 
 def export(arguments: Arguments, output: Output) -> int:
     """Rows to a file, or to standard output."""
-    path = arguments.output
+    path = arguments.output or STDOUT
     as_parquet = (arguments.format or _format_of(path)) == "parquet"
-    if as_parquet and path is None:
+    to_stdout = is_stdout(path)
+    if as_parquet and to_stdout:
         raise Unsupported("parquet is written to a file; name it with --output")
-    on_terminal = path is None and sys.stdout.isatty()
-    with metered("export", hidden=on_terminal) as meter:
-        checkpoint = _opened(arguments.url, meter)
+    with metered("export", hidden=to_stdout and sys.stdout.isatty()) as meter:
+        checkpoint = opened(arguments.url, meter)
         names = list(checkpoint) if arguments.participant is None else [arguments.participant]
-        parts = [checkpoint[name] for name in names]
+        parts = [chosen(checkpoint, name) for name in names]
         meter.expect(sum(part.manifest.bytes for part in parts))
-        if path is None:
-            count = _write_lines(parts, sys.stdout.buffer)
-        else:
-            with _new_file(path) as file:
-                count = _write_parquet(parts, file) if as_parquet else _write_lines(parts, file)
-    if path is not None:
-        output.line(f"{path}: {count} records, {size_text(os.path.getsize(path))}")
-    output.result({"records": count, "output": path})
+        with outfile(path) as file:
+            count = _write_parquet(parts, file) if as_parquet else _write_lines(parts, file)
+    if not to_stdout:
+        output.line(f"{path}: {count_text(count, 'record')}{_size_of(path)}")
+    output.result({"records": count, "output": None if to_stdout else path})
     return 0
 
 
@@ -49,24 +54,38 @@ def report(arguments: Arguments, output: Output) -> int:
     path = arguments.output
     assert path is not None
     with metered("report") as meter:
-        checkpoint = _opened(arguments.url, meter)
+        checkpoint = opened(arguments.url, meter)
         meter.expect(bytes_to_read(checkpoint))
-        page = checkpoint.html_report().encode()
-    with _new_file(path) as file:
-        file.write(page)
-    output.line(f"{path}: {size_text(len(page))}")
-    output.result({"output": path, "bytes": len(page)})
-    return 0
+        with outfile(path) as file:
+            page = make_page(checkpoint)
+            data = page.html.encode()
+            file.write(data)
+    for problem in page.problems:
+        complain(f"ckptfmt report: {problem.message}")
+    if not is_stdout(path):
+        output.line(f"{path}: {size_text(len(data))}")
+    output.result(
+        {
+            "output": None if is_stdout(path) else path,
+            "bytes": len(data),
+            "problems": [asdict(each) for each in page.problems],
+        }
+    )
+    return 1 if page.problems else 0
 
 
-def _opened(url: str, meter: Meter) -> Checkpoint:
-    checkpoint = find_checkpoint(counted(choose_store(url), meter.add), DEFAULT_LIMITS)
-    checkpoint.check_cut()
-    return checkpoint
+def _format_of(path: str) -> str:
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in _FORMATS:
+        raise Unsupported(
+            f"{path}: no table of this ending is written; name one .jsonl or .parquet, or say --format"
+        )
+    return _FORMATS[ending]
 
 
-def _format_of(path: str | None) -> str:
-    return "parquet" if path is not None and path.endswith((".parquet", ".pq")) else "jsonl"
+def _size_of(path: str) -> str:
+    """Of a device or FIFO there is none to tell."""
+    return f", {size_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
 
 
 def _write_lines(parts: list[ParticipantCheckpoint], file: IO[bytes]) -> int:
@@ -86,16 +105,3 @@ def _write_parquet(parts: list[ParticipantCheckpoint], file: IO[bytes]) -> int:
             writer.write_batch(batch)
             count += batch.num_rows
     return count
-
-
-@contextmanager
-def _new_file(path: str) -> Iterator[IO[bytes]]:
-    """A file that appears under its name, replacing what is there, when the block ends well."""
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        with suppress(OSError):
-            os.unlink(temporary)

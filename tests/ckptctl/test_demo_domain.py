@@ -373,7 +373,7 @@ def test_a_request_that_is_no_conversation_is_refused(roles: str) -> None:
         (0.0, -0.0, ["$: expected 0.0, got -0.0"]),
         (math.nan, 0.5, ["$: expected nan, got 0.5"]),
         (math.inf, -math.inf, ["$: expected inf, got -inf"]),
-        ([1], [2, 3], ["$: expected 1 elements, got 2", "$[0]: expected 1, got 2"]),
+        ([1], [2, 3], ["$: expected 1 element, got 2", "$[1]: not expected", "$[0]: expected 1, got 2"]),
         ({"a": 1}, {"b": 1}, ["$.a: missing", "$.b: not expected"]),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ["$: keys in another order, expected 'a' where 'b' stands"]),
         (

@@ -17,10 +17,7 @@ class Command:
         self._capture = capfdbinary
 
     def __call__(self, *argv: object) -> tuple[int, str, str]:
-        try:
-            status = main([str(each) for each in argv])
-        except SystemExit as ended:
-            status = int(ended.code or 0)
+        status = main([str(each) for each in argv])
         out, err = self._capture.readouterr()
         return status, out.decode(), err.decode()
 

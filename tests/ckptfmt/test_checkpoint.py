@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import multiprocessing
 import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -340,3 +343,198 @@ def test_reprs_say_what_it_is_and_not_what_it_holds(built: Built) -> None:
     assert "2 participants, complete" in repr(checkpoint)
     assert "agent-0 (agent): 2 records" in repr(checkpoint["agent-0"])
     assert repr(checkpoint["agent-0"]["r1"]) == "<StoredRecord r1 at boundary 1: 42 bytes>"
+
+
+def test_reprs_are_short_and_show_no_state(tmp_path: Path) -> None:
+    secret = {"token": "hunter2", "more": ["x" * 10**6], "large": 10**6000}
+    each = ckptfmt.Record(EpisodeId("r", 2), secret, 4, references=("key/hunter2",))
+    assert repr(each) == "<Record r-a2 at boundary 4: dict of 3 elements, 1 reference>"
+    encoded = ckptfmt.Record(EpisodeId("r"), ckptfmt.JsonPayload.of([1, 2]))
+    assert repr(encoded) == "<Record r at boundary None: 5 bytes>"
+    assert repr(record("r", "hunter2")) == "<Record r at boundary None: str of 7 characters>"
+    assert repr(record("r", (1,))) == "<Record r at boundary None: tuple>"
+    manifest = write(tmp_path, [each, *many_records(999)], kind="agent\u202e", checkpoint_id="c\u202e")
+    ckptfmt.publish(tmp_path, participants={"agent-0": manifest.digest}, sequence=3, state=secret)
+    checkpoint = ckptfmt.open(tmp_path)
+    assert repr(checkpoint.body) == (
+        "<CheckpointBody c\\u202e: sequence 3, 1 participant, 1000 episodes, 0 restarts, "
+        "state: dict of 3 elements>"
+    )
+    assert repr(checkpoint["agent-0"]) == (
+        f"<ParticipantCheckpoint agent-0 (agent\\u202e): 1000 records, {manifest.bytes} bytes>"
+    )
+    one = write(tmp_path / "one", [record("r")])
+    assert "agent-0 (agent): 1 record, " in repr(ckptfmt.open(tmp_path / "one")["agent-0"])
+    assert one.records == 1
+
+
+def test_a_participant_that_is_not_there_is_told_with_those_that_are(built: Built) -> None:
+    with pytest.raises(NotFound, match=r"there is no participant 'env'; it has agent-0, tools/0$"):
+        _ = ckptfmt.open(built.folder)["env"]
+    folder = built.folder.parent / "step-2"
+    cut = ckptfmt.create_cut(folder, "two")
+    ckptfmt.publish(folder, participants={}, sequence=2, cut=cut)
+    with pytest.raises(NotFound, match="it has none"):
+        _ = ckptfmt.open(folder)["env"]
+    digests = {
+        f"p{n:02}": write(folder.parent / "many", [], participant=f"p{n:02}").digest for n in range(30)
+    }
+    ckptfmt.publish(folder.parent / "many", participants=digests, sequence=3)
+    with pytest.raises(NotFound, match=r"it has p00, p01, .*p09 and 20 more$"):
+        _ = ckptfmt.open(folder.parent / "many")["env"]
+
+
+def _count(part: ckptfmt.ParticipantCheckpoint) -> tuple[str, int, int]:
+    return part.name, len(list(part)), sum(each.payload["number"] for each in part)
+
+
+def test_checkpoints_and_participants_go_to_other_processes(tmp_path: Path) -> None:
+    built = build(tmp_path / "c", many_records(20))
+    checkpoint = ckptfmt.open(built.folder)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        assert pool.map(_count, checkpoint.values()) == [("agent-0", 20, 190), ("tools/0", 20, 190)]
+    for again in (pickle.loads(pickle.dumps(checkpoint)), copy.deepcopy(checkpoint)):
+        assert (again.url, again.digest, again.body) == (checkpoint.url, checkpoint.digest, checkpoint.body)
+        assert again["agent-0"]["r7"].payload == checkpoint["agent-0"]["r7"].payload
+        assert again.verify().ok
+    part = copy.deepcopy(checkpoint["tools/0"])
+    assert (part.manifest, part.kind) == (checkpoint["tools/0"].manifest, "resources")
+    assert len(pickle.dumps(checkpoint)) < 1000
+    for place in (built.cut_folder, built.cut_folder / "tools"):
+        shape = ckptfmt.open(place)
+        assert list(pickle.loads(pickle.dumps(shape))) == list(shape)
+
+
+@pytest.mark.req("FS9")
+def test_a_pickled_participant_knows_damage_and_limits(built: Built) -> None:
+    limits = ckptfmt.Limits(record_bytes=10)
+    part = pickle.loads(pickle.dumps(ckptfmt.open(built.folder, limits=limits)["agent-0"]))
+    with pytest.raises(Damaged, match="integers from 1 to 10"):
+        list(part)
+    data = pickle.dumps(ckptfmt.open(built.folder)["agent-0"])
+    (file,) = (built.cut_folder / "agent-0").glob("records-*")
+    file.write_bytes(file.read_bytes().replace(b'"number":1', b'"number":2'))
+    with pytest.raises(Damaged, match=f"^{built.cut.name}/agent-0/records-"):
+        list(pickle.loads(data))
+
+
+@pytest.mark.req("CO11")
+def test_another_checkpoint_in_its_folder_is_not_the_one_that_was_pickled(tmp_path: Path) -> None:
+    folder = build(tmp_path / "c").folder
+    data = pickle.dumps(ckptfmt.open(folder))
+    shutil.rmtree(folder)
+    with pytest.raises(NotFound):
+        pickle.loads(data)
+    build(folder)
+    with pytest.raises(Conflict, match="not the checkpoint that was pickled"):
+        pickle.loads(data)
+
+
+def test_a_body_pickles_and_stays_read_only(tmp_path: Path) -> None:
+    body = ckptfmt.open(build(tmp_path / "c").folder).body
+    assert body is not None
+    for again in (pickle.loads(pickle.dumps(body)), copy.deepcopy(body)):
+        assert again == body
+        assert again.sealed() == body.sealed()
+        with pytest.raises(TypeError):
+            again.marks["r"] = 1  # type: ignore[index]
+
+
+def test_what_was_passed_over_is_pickled_too(tmp_path: Path) -> None:
+    build(tmp_path / "step-1")
+    ckptfmt.create_cut(tmp_path / "step-2", "step-2")
+    with pytest.warns(ckptfmt.LaterCheckpointUnusable):
+        checkpoint = ckptfmt.latest(tmp_path)
+    assert len(checkpoint.passed_over) == 1
+    assert pickle.loads(pickle.dumps(checkpoint)).passed_over == checkpoint.passed_over
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"participants": ["agent-0"]}, "participants takes a mapping, .*, not a value of type list"),
+        ({"participants": {"agent-0": 3}}, r"participants\['agent-0'\] takes the digest .* type int"),
+        ({"restarts": "r-a1"}, "restarts takes several keys, .* type str"),
+        ({"restarts": 3}, "restarts takes several keys, .* type int"),
+        ({"marks": ["r"]}, "marks takes a mapping, .* type list"),
+        ({"cut": 3}, "cut takes a Cut, .* type int"),
+    ],
+)
+def test_arguments_of_publish_have_types(built: Built, arguments: dict[str, Any], said: str) -> None:
+    everything: dict[str, Any] = {
+        "participants": built.manifests,
+        "sequence": 2,
+        "cut": built.cut,
+    } | arguments
+    with pytest.raises(TypeError, match=said):
+        ckptfmt.publish(built.folder, **everything)
+
+
+@pytest.mark.parametrize("scope", ["17-0", b"17-0", EpisodeId("r"), 3])
+def test_a_scope_is_several_keys(built: Built, scope: Any) -> None:
+    part = ckptfmt.open(built.folder)["agent-0"]
+    with pytest.raises(TypeError, match=f"scope takes several keys, .* {type(scope).__name__}"):
+        part.read(scope=scope)
+    with pytest.raises(TypeError, match="rollouts takes several keys"):
+        part.restore(scope, 10)
+    with pytest.raises(TypeError, match="digest takes a str"):
+        ckptfmt.open_participant(built.cut_folder, "agent-0", digest=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("references", [None, 3, EpisodeId("r")])
+def test_references_of_a_record_are_several(references: Any) -> None:
+    with pytest.raises(InexactValue, match="episode r: references are a sequence of strings, not of type"):
+        ckptfmt.Record(EpisodeId("r"), 1, references=references)
+
+
+_SPELLED = {
+    "one": b'{"a":1e-7,"b":1e16,"s":"\xc3\xa9"}',
+    "other": b'{"a":1e-7,"b":1e+16,"s":"\xc3\xa9"}',  # as another release of the encoder spells it
+    "third": b'{"a":1E-07,"b":10000000000000000.0,"s":"\\u00e9"}',
+}
+"""One value, as encoders may spell it."""
+
+
+def _spelled(folder: Path, spelling: str) -> ckptfmt.Checkpoint:
+    payload = ckptfmt.JsonPayload(_SPELLED[spelling])
+    digest = write(folder, [ckptfmt.Record(EpisodeId("r"), payload)]).digest
+    ckptfmt.publish(folder, participants={"agent-0": digest}, sequence=1)
+    return ckptfmt.open(folder)
+
+
+@pytest.mark.req("FS2", "FS9", "FS10")
+def test_bytes_that_another_encoder_wrote_are_read_and_never_encoded_again(tmp_path: Path) -> None:
+    found = {spelling: _spelled(tmp_path / spelling, spelling) for spelling in _SPELLED}
+    assert len({each["agent-0"].digest for each in found.values()}) == len(_SPELLED)
+    for checkpoint in found.values():
+        assert checkpoint["agent-0"]["r"].payload == {"a": 1e-7, "b": 1e16, "s": "é"}
+        assert [each.json_payload.data for each in checkpoint["agent-0"]] == [
+            _SPELLED[Path(checkpoint.url).name]
+        ]
+        assert checkpoint.verify().ok
+        assert all(checkpoint.diff(other).is_same for other in found.values())
+
+
+@pytest.mark.req("FS4")
+@pytest.mark.parametrize("second", ["other", "third"])
+def test_a_second_writer_of_another_spelling_is_a_conflict_and_no_damage(tmp_path: Path, second: str) -> None:
+    checkpoint = _spelled(tmp_path, "one")
+    files = files_below(tmp_path)
+    with pytest.raises(Conflict, match="another writer published 1 record of checkpoint step-1"):
+        _spelled(tmp_path, second)
+    assert files_below(tmp_path) == files
+    assert checkpoint.verify().ok
+    assert _spelled(tmp_path, "one").digest == checkpoint.digest
+
+
+@pytest.mark.req("FS2", "FS4")
+def test_the_same_state_gives_the_same_bytes_whatever_stands_beside_it(tmp_path: Path) -> None:
+    state = {"a": 1e-7, "b": 1e16, "s": "é"}
+    alone = ckptfmt.JsonPayload.of(state).data
+    for beside in (2**80, math.nan, "\ud800", {"\ud800": 1}, "x" * 3_000_000):
+        digests = {write(tmp_path / name, [record("r", [state, beside])]).digest for name in "xy"}
+        assert len(digests) == 1
+        (line,) = ckptfmt.open(tmp_path / "x")["agent-0"].lines()
+        assert b'"payload":[' + alone + b"," in line
+        shutil.rmtree(tmp_path / "x")
+        shutil.rmtree(tmp_path / "y")

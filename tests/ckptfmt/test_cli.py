@@ -1,11 +1,11 @@
-"""The command ``ckptfmt``, as a process and in it."""
+"""The command ``ckptfmt``: what it says of checkpoints."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +71,46 @@ def test_ls_of_a_checkpoint_and_of_a_participant(built: Built, ckptfmt_command: 
     assert "r4" in out
 
 
+def test_ls_of_a_participant_reads_no_record(built: Built, ckptfmt_command: Command) -> None:
+    index = ckptfmt.open(built.folder)["agent-0"].index
+    with failing_disk(Fault("open_for_reading", errno.EIO, "*records-*", times=None)):
+        status, found = ckptfmt_command.json("ls", built.folder, "agent-0")
+    assert status == 0
+    assert [each["bytes"] for each in found["records"]] == list(index.length)
+
+
+def test_a_table_is_neither_folded_nor_cut(built: Built, ckptfmt_command: Command) -> None:
+    run = built.folder.parent
+    name = "-".join(["a-long-name"] * 20)
+    shutil.copytree(built.folder, run / name)
+    (run / "step-2").mkdir()
+    ckptfmt.create_cut(run / "step-2", "step-2")
+    out = ckptfmt_command("ls", run)[1]
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0] == ["checkpoint", "state", "sequence", "participants", "episodes", "size", "id"]
+    assert lines[1][:5] == [name, "complete", "1", "2", "5"]
+    assert lines[1][-1] == "step-1"
+    assert lines[3] == ["step-2", "incomplete"]
+    assert lines[4][:2] == ["checkpoint.json:", "there"]
+    shutil.rmtree(run / name)
+    assert ckptfmt_command("ls", run)[1].splitlines()[0].split()[-1] == "size"  # ids that say nothing new
+
+
+def test_a_missing_records_file_is_named_without_reading_any(built: Built, ckptfmt_command: Command) -> None:
+    (stored,) = (built.cut_folder / "agent-0").glob("records-*")
+    data = stored.read_bytes()
+    for change, code in ((lambda: stored.write_bytes(data[1:]), "damaged"), (stored.unlink, "incomplete")):
+        change()
+        for command in ("ls", "show"):
+            status, out, err = ckptfmt_command(command, built.folder)
+            assert (status, err.count("\n")) == (1, 1)
+            assert f"  {built.cut.name}/agent-0/{stored.name}: it " in out
+            status, found = ckptfmt_command.json(command, built.folder)
+            assert (status, found["complete"]) == (1, False)
+            assert found["participants"][0]["problem"]["code"] == code
+            assert found["participants"][1]["problem"] is None
+
+
 def test_show(built: Built, ckptfmt_command: Command) -> None:
     status, out, _ = ckptfmt_command("show", built.folder)
     assert status == 0
@@ -102,12 +142,15 @@ def test_cat_prints_the_stored_lines(built: Built, ckptfmt_command: Command) -> 
     assert out.encode() == stored.read_bytes() + b'{"records":5}\n'
 
 
+_GOOD = {"ok": True, "complete": True, "problems": []}
+
+
 @pytest.mark.req("FS9")
 def test_verify(built: Built, ckptfmt_command: Command) -> None:
     status, out, err = ckptfmt_command("verify", built.folder)
     assert (status, err) == (0, "")
     assert "every byte" in out
-    assert ckptfmt_command.json("verify", built.folder) == (0, {"ok": True, "problems": []})
+    assert ckptfmt_command.json("verify", built.folder) == (0, _GOOD)
     (stored,) = (built.cut_folder / "agent-0").glob("records-*")
     stored.unlink()
     (built.cut_folder / "cut.json").write_bytes(b"\0" * 10)
@@ -133,7 +176,35 @@ def test_verify_names_what_belongs_to_nothing(built: Built, ckptfmt_command: Com
     assert (status, err) == (0, "")
     assert "every byte" in out
     assert f"{built.cut.name}/agent-0/{extra.name}: 5 bytes, the manifest beside it does not name it" in out
-    assert ckptfmt_command.json("verify", built.folder) == (0, {"ok": True, "problems": []})
+    assert ckptfmt_command.json("verify", built.folder) == (0, _GOOD)
+
+
+@pytest.mark.req("FS9", "CO11")
+def test_verify_of_what_is_not_complete_is_1(built: Built, ckptfmt_command: Command) -> None:
+    folder = build(built.folder.parent / "other").folder
+    for place in (folder / built.cut.name, folder):
+        shutil.rmtree(place, ignore_errors=True)
+    write(folder, many_records(3))
+    for place in (built.cut_folder, folder):
+        status, out, err = ckptfmt_command("verify", place)
+        assert status == 1
+        assert "every byte is what was written; there is no checkpoint.json" in out
+        assert err.count("\n") == 1
+        assert "there is no checkpoint.json: it is not complete" in err
+        bare = {"ok": True, "complete": False, "problems": []}
+        assert ckptfmt_command.json("verify", place) == (1, bare)
+        assert ckptfmt_command.json("verify", place, "--incomplete-ok") == (0, bare)
+        assert ckptfmt_command("verify", place, "--incomplete-ok")[2] == ""
+        assert "there is no checkpoint.json" in ckptfmt_command("ls", place)[1]
+    next((folder / "agent-0").glob("records-*")).unlink()
+    assert ckptfmt_command("verify", folder, "--incomplete-ok")[0] == 1
+
+
+def test_what_to_do_depends_on_the_problem(built: Built, ckptfmt_command: Command) -> None:
+    (built.folder / "checkpoint.json").write_bytes(sealed({"format": 2}))
+    assert "restore from" not in ckptfmt_command("verify", built.folder)[2]
+    (built.folder / "checkpoint.json").write_bytes(b"")
+    assert "restore from another checkpoint or copy" in ckptfmt_command("verify", built.folder)[2]
 
 
 @pytest.mark.req("CO11")
@@ -164,9 +235,11 @@ def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> N
         (["verify", "{tmp}"], "no checkpoint"),
         (["ls", "{tmp}"], "no checkpoint"),
         (["verify", "{tmp}/run"], "name one of them"),
-        (["cat", "{tmp}/run/step-1", "nobody"], "no participant 'nobody'"),
+        (["cat", "{tmp}/run/step-1", "nobody"], "no participant 'nobody'; there are: agent-0, tools/0"),
+        (["ls", "{tmp}/run/step-1", "tools"], "no participant 'tools'; there are: agent-0, tools/0"),
+        (["ls", "{tmp}/run/step-1/{cut}/agent-0"], "name the checkpoint's folder above it"),
         (["cat", "{tmp}/run/step-1", "agent-0", "nobody"], "no record of episode nobody"),
-        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "reserved"),
+        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "'r-a1-a2' is no capture key, such as 17-0"),
         (["ls", "{tmp}/run/step-1", "[bold]x[/bold]"], "[bold]x[/bold]"),
         (["ls", "s3://bucket/x"], "not there yet"),
         (["ls", "s3:/bucket/x"], "mistyped"),
@@ -181,24 +254,54 @@ def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> N
 def test_wrong_usage_and_not_found_are_2(
     built: Built, tmp_path: Path, ckptfmt_command: Command, argv: list[str], said: str
 ) -> None:
-    status, err = ckptfmt_command.refused(*(each.replace("{tmp}", str(tmp_path)) for each in argv))
+    places = {"{tmp}": str(tmp_path), "{cut}": built.cut.name}
+    for name, value in places.items():
+        argv = [each.replace(name, value) for each in argv]
+    status, err = ckptfmt_command.refused(*argv)
     assert status == 2
     assert said in err
 
 
-def test_an_error_with_json_is_one_line_on_stdout_too(tmp_path: Path, ckptfmt_command: Command) -> None:
-    status, found = ckptfmt_command.json("verify", tmp_path / "nowhere")
-    assert (status, found["error"]["code"]) == (2, "not_found")
-
-
 def test_a_store_error_is_2(built: Built, ckptfmt_command: Command) -> None:
-    import errno
-
     for command in ("ls", "verify", "cat"):
         with failing_disk(Fault("open_for_reading", errno.EIO, "*manifest.json")):
             status, err = ckptfmt_command.refused(command, built.folder)
         assert status == 2
         assert os.strerror(errno.EIO) in err
+
+
+def test_ls_names_the_checkpoints_beside_one_that_cannot_be_read(
+    built: Built, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = built.folder.parent
+    (build(run / "step-3").folder / "checkpoint.json").write_bytes(b"")
+    build(run / "step-2")
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if path.endswith("/step-2"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return scandir(path)
+
+    def check() -> None:
+        status, found = ckptfmt_command.json("ls", run)
+        assert status == 2
+        assert [each["state"] for each in found["checkpoints"]] == ["complete", "unreadable", "broken"]
+        assert os.strerror(errno.EACCES) in found["checkpoints"][1]["reason"]
+        _, out, err = ckptfmt_command("ls", run)
+        assert "step-1" in out
+        assert [line.split(":")[1] for line in err.splitlines()] == [
+            " step-2 is unreadable",
+            " step-3 is broken",
+        ]
+        for call in (ckptfmt.list, ckptfmt.latest, ckptfmt.prune):
+            with pytest.raises(ckptfmt.StoreError):
+                call(run)
+
+    with failing_disk(Fault("open_for_reading", errno.EACCES, "*/step-2/checkpoint.json", times=None)):
+        check()
+    monkeypatch.setattr(os, "scandir", refuse)
+    check()
 
 
 def test_ids_are_data(tmp_path: Path, ckptfmt_command: Command) -> None:
@@ -217,47 +320,3 @@ def test_version_and_help(ckptfmt_command: Command) -> None:
     assert status == 0
     commands = ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report", "completion")
     assert all(each in out for each in (*commands, "exit status"))
-
-
-def _run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "ckptfmt", *argv],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        **options,
-    )
-
-
-def test_as_a_process(built: Built) -> None:
-    done = _run("cat", str(built.folder), "agent-0", "r2")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout)["episode"] == "r2"
-    assert _run("verify", str(built.folder / "no")).returncode == 2
-
-
-def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
-    write(tmp_path / "c", many_records(3000, 300), limits=ckptfmt.Limits())
-    command = f"{sys.executable} -m ckptfmt cat {tmp_path / 'c'} | head -n 1"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, timeout=30, check=False
-    )
-    assert done.stderr == b""
-    assert done.stdout.count(b"\n") == 1
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-def test_output_that_cannot_be_written_is_2(built: Built) -> None:
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "ckptfmt", "cat", str(built.folder)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "cannot write the output" in done.stderr

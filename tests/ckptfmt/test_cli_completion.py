@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,25 @@ def test_bash(tmp_path: Path, ckptfmt_command: Command) -> None:
     assert completed(script, "ckptfmt completion -", tmp_path) == ["--help", "--json", "-h"]
     assert completed(script, "ckptfmt export run-1 --format ", tmp_path) == ["jsonl", "parquet"]
     assert completed(script, "ckptfmt export run-1 --output r", tmp_path) == ["run-1", "run-2"]
+    assert completed(script, "ckptfmt --", tmp_path) == ["--help", "--json", "--version"]
+
+
+def test_zsh_needs_nothing_done_before(tmp_path: Path, ckptfmt_command: Command) -> None:
+    """Without ``compinit`` in somebody's ``.zshrc`` there is no completion to add one to."""
+    script = ckptfmt_command("completion", "zsh")[1]
+    assert script.index("$+functions[compdef]") < script.index("compinit -i") < script.index("bashcompinit")
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed here")
+    (tmp_path / "script").write_text(script)
+    done = subprocess.run(
+        ["zsh", "-f", "-c", f"source {tmp_path / 'script'}; print -r -- $_comps[ckptfmt]"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ZDOTDIR": str(tmp_path)},
+        timeout=30,
+        check=True,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("_bash_complete -F _ckptfmt", "")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -107,19 +127,24 @@ def test_progress_adds_up_to_what_is_read(tmp_path: Path) -> None:
     assert total <= sum(told) < 1.5 * total  # the index, too
 
 
-@pytest.mark.parametrize("command", ["verify", "copy", "export", "report"])
+@pytest.mark.parametrize("command", ["verify", "copy", "export", "report", "diff", "cat", "prune"])
 def test_progress_is_for_terminals(tmp_path: Path, ckptfmt_command: Command, command: str) -> None:
-    folder = str(build(tmp_path / "step-1", many_records(50)).folder)
+    folder = str(build(tmp_path / "run" / "step-1", many_records(50)).folder)
+    other = str(build(tmp_path / "run" / "step-2", [*many_records(49), *many_records(1, 600, "s")]).folder)
     argv = {
+        "diff": [command, folder, other],
+        "cat": [command, folder],
+        "prune": [command, str(tmp_path / "run"), "--verify", "--keep", "2"],
         "verify": [command, folder],
         "copy": [command, folder, str(tmp_path / "copy")],
         "export": [command, folder, "-o", str(tmp_path / "x.jsonl")],
         "report": [command, folder, "-o", str(tmp_path / "x.html")],
     }[command]
     status, out, shown = on_a_terminal(*argv, "--json")
-    assert status == 0
-    assert out.count("\n") == 1
+    assert status == (1 if command == "diff" else 0)
+    assert out.count("\n") == (101 if command == "cat" else 1)
     assert command in shown
     assert "KiB" in shown
-    status, _, err = ckptfmt_command(*argv)
-    assert (status, err) == (0, "")
+    assert re.search(r" [kM]B", shown) is None  # one kind of units
+    again, _, err = ckptfmt_command(*argv)
+    assert (again, err) == (status, "")

@@ -81,6 +81,8 @@ def test_prune(tmp_path: Path, ckptfmt_command: Command) -> None:
         (["--keep-age", "7"], "write 90s, 30m, 12h or 7d"),
         (["--min-age", "-1d"], "expected one argument"),
         (["--min-age", "inf"], "no age"),
+        (["--min-age", "9" * 400 + "d"], "too long"),
+        (["--keep-age", "9" * 400 + "s"], "too long"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, ckptfmt_command: Command, argv: list[str], said: str) -> None:
@@ -92,3 +94,23 @@ def test_wrong_usage(tmp_path: Path, ckptfmt_command: Command, argv: list[str], 
 def test_prune_of_nothing(tmp_path: Path, ckptfmt_command: Command) -> None:
     assert ckptfmt_command.refused("prune", tmp_path / "nowhere")[0] == 2
     assert ckptfmt_command("prune", tmp_path)[:2] == (0, "0 files, 0 bytes removed\n")
+
+
+def test_json_names_whole_places(
+    built: Built, tmp_path: Path, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ckptfmt_command.json("ls", "run")[1]["url"] == str(tmp_path / "run")
+    assert ckptfmt_command.json("prune", "run")[1]["url"] == str(tmp_path / "run")
+    assert ckptfmt_command.json("copy", "run/step-1", "copy")[1]["url"] == str(tmp_path / "copy")
+
+
+def test_one_is_no_plural(tmp_path: Path, ckptfmt_command: Command) -> None:
+    one = checkpoint(tmp_path / "run", 1)
+    extra = one.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl"
+    extra.write_bytes(b"12345")
+    assert (
+        "1 file, 5 bytes would be removed"
+        in ckptfmt_command("prune", tmp_path / "run", "--min-age", "0s", "--dry-run")[1]
+    )
+    assert "1 file of records copied" in ckptfmt_command("copy", one.folder, tmp_path / "copy")[1]

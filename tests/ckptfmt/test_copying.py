@@ -119,6 +119,26 @@ def test_damage_is_never_copied(built: Built, target: Path, name: str) -> None:
     assert same_files(built.folder, target)
 
 
+def test_damage_is_said_of_the_checkpoint_that_has_it(built: Built, target: Path) -> None:
+    stored = next((built.cut_folder / "agent-0").glob("records-*"))
+    stored.write_bytes(stored.read_bytes()[1:])
+    with pytest.raises(Damaged) as caught:
+        ckptfmt.copy(built.folder, target)
+    assert str(caught.value).startswith(f"{built.folder}: ")
+    assert caught.value.file == f"{built.cut.name}/agent-0/{stored.name}"
+
+
+def test_a_checkpoint_is_not_copied_into_itself(built: Built, tmp_path: Path) -> None:
+    before = built.files()
+    link = tmp_path / "link"
+    link.symlink_to(built.folder)
+    for place in (built.folder / "in", built.cut_folder, link / "a" / "b"):
+        with pytest.raises(Conflict, match="inside the checkpoint"):
+            ckptfmt.copy(built.folder, place)
+    assert built.files() == before
+    assert ckptfmt.copy(built.folder, link).copied == 0  # it is there already
+
+
 @pytest.mark.req("CO11")
 def test_only_complete_checkpoints_are_copied(built: Built, target: Path, tmp_path: Path) -> None:
     for url, kind in ((built.cut_folder, Incomplete), (tmp_path / "nowhere", NotFound)):

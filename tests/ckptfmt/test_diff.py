@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,11 @@ def test_what_is_the_same_has_no_differences_and_what_is_not_has_some(left: Any,
         (1, 1.0, ("$", "type", "1 of type int", "1.0 of type float")),
         (0.0, -0.0, ("$", "value", "0.0", "-0.0")),
         (math.nan, 1.0, ("$", "value", "nan", "1.0")),
-        ([1, 2], [1, 2, 3], ("$", "length", "2 elements", "3")),
         ({"a": {"b": [1]}}, {"a": {"b": [2]}}, ("$.a.b[0]", "value", "1", "2")),
         ({"a b": 1}, {}, ('$["a b"]', "removed", "1", None)),
-        ({}, {"x": {"y": 1}}, ("$.x", "added", None, "1 elements")),
+        ({}, {"x": {"y": 1}}, ("$.x", "added", None, "{'y': 1}")),
+        ({}, {"x": "y" * 99}, ("$.x", "added", None, "'" + "y" * 56 + "...")),
+        ([{}], [[1]], ("$[0]", "type", "0 elements of type dict", "1 element of type list")),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ("$", "order", "'a'", "'b'")),
         (2**70, 2**70 + 1, ("$", "value", hex(2**70), hex(2**70 + 1))),
         (["\ud800"], ["\udc00"], ("$[0]", "value", r"'\ud800'", r"'\udc00'")),
@@ -56,6 +58,74 @@ def test_what_is_the_same_has_no_differences_and_what_is_not_has_some(left: Any,
 )
 def test_each_kind_of_difference(left: Any, right: Any, expected: tuple[Any, ...]) -> None:
     assert list(compare(left, right)) == [Difference(*expected)]
+
+
+_FOX = "The quick brown fox jumps over the lazy dog "
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shown_left", "shown_right", "position"),
+    [
+        (
+            _FOX * 9 + "again",
+            _FOX * 9 + "anew",
+            "...'ver the lazy dog again'",
+            "...'ver the lazy dog anew'",
+            397,
+        ),
+        (_FOX * 9, _FOX * 9 + "!", "...'over the lazy dog '", "...'over the lazy dog !'", 396),
+        ("x" * 55 + "a" * 9, "x" * 55 + "b" * 9, "'" + "x" * 55 + "a...", "'" + "x" * 55 + "b...", None),
+        ("x" * 57 + "a", "x" * 57 + "b", "'" + "x" * 57 + "a'", "'" + "x" * 57 + "b'", None),
+        ("x" * 58 + "a", "x" * 58 + "b", "...'" + "x" * 18 + "a'", "...'" + "x" * 18 + "b'", 58),
+        ("😀" * 30 + "a", "😀" * 30 + "b", r"...'\U0001f600\U0001f600a'", r"...'\U0001f600\U0001f600b'", 30),
+        ("x" * 10**6 + "\ud800", "x" * 10**6, r"xx\ud800'", "xx'", 10**6),
+        (16**5000, 16**5000 + 1, "..." + "0" * 21, "..." + "0" * 20 + "1", 5002),
+        (-(16**5000), 16**5000, "-0x1000", "0x1000", None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_long_values_are_shown_where_they_differ(
+    left: Any, right: Any, shown_left: str, shown_right: str, position: int | None
+) -> None:
+    (found,) = compare([left], [right])
+    assert (found.path, found.kind, found.position) == ("$[0]", "value", position)
+    assert found.left is not None
+    assert found.right is not None
+    assert found.left != found.right
+    assert shown_left in found.left
+    assert shown_right in found.right
+    assert max(len(found.left), len(found.right)) <= 63
+    line = f"$[0]: expected {found.left}, got {found.right}"
+    assert differences([left], [right]) == [
+        line if position is None else f"{line} (from character {position} on)"
+    ]
+
+
+@given(exact_values(), exact_values())
+def test_what_differs_is_not_shown_the_same(left: Any, right: Any) -> None:
+    for found in compare(left, right):
+        assert found.left != found.right or found.position is not None
+
+
+def test_what_was_appended_is_shown() -> None:
+    message = {"role": "user", "content": "hi " * 99}
+    assert list(compare([1, 2], [1, 2, message, 4, 5, 6])) == [
+        Difference("$", "length", "2 elements", "6"),
+        Difference("$[2]", "added", None, "{'role': 'user', 'content': 'hi hi hi hi hi hi hi hi hi h..."),
+        Difference("$[3]", "added", None, "4"),
+        Difference("$[4]", "added", None, "5"),
+    ]
+    assert list(compare({"a": [1, [[[[[2]]]]]]}, {"a": []})) == [
+        Difference("$.a", "length", "2 elements", "0"),
+        Difference("$.a[0]", "removed", "1", None),
+        Difference("$.a[1]", "removed", "[[[[1 element]]]]", None),
+    ]
+    assert differences([1], [1, 2]) == ["$: expected 1 element, got 2", "$[1]: not expected"]
+    large = {"k" * 10**6: list(range(10**6))}
+    assert list(compare([], [large])) == [
+        Difference("$", "length", "0 elements", "1"),
+        Difference("$[0]", "added", None, "{'" + "k" * 55 + "..."),
+    ]
 
 
 def test_nan_is_equal_to_nan_and_deep_values_need_no_stack() -> None:
@@ -184,16 +254,64 @@ def test_many_differences_of_one_payload_are_cut(tmp_path: Path) -> None:
     (changed,) = ckptfmt.diff(one, other, most_places=5).participants[0].changed
     assert (len(changed.places), changed.more) == (5, True)
     assert "and more" in str(ckptfmt.diff(one, other))
+    for most in (-1, 1.5, None, True):
+        with pytest.raises(ValueError, match="most_places"):
+            ckptfmt.diff(one, other, most_places=most)  # type: ignore[arg-type]
+
+
+def test_a_notebook_cell_shows_the_first_of_many_episodes(tmp_path: Path) -> None:
+    one = publish(tmp_path / "a", {"x": [record(f"r{number}", number) for number in range(200)]})
+    other = publish(tmp_path / "b", {"x": [record(f"r{number}", -1) for number in range(200)]})
+    found = ckptfmt.diff(one, other)
+    assert str(found).count("~ r") == 200
+    for short in (repr(found), found._repr_html_()):
+        assert short.count("~ r") == 20
+        assert "~ and 180 more" in short
+    assert repr(found.participants) == ("(<ParticipantDiff x: 0 added, 0 removed, 200 changed, 0 the same>,)")
+
+
+def test_the_text_says_where_long_values_differ(tmp_path: Path) -> None:
+    one = publish(tmp_path / "a", {"x": [record("r", {"m": "x" * 999 + "a"})]})
+    other = publish(tmp_path / "b", {"x": [record("r", {"m": "x" * 999 + "b"})], "y": [record("r")]})
+    found = ckptfmt.diff(one, other)
+    assert "$.m: ...'xxxxxxxxxxxxxxxxxxa' -> ...'xxxxxxxxxxxxxxxxxxb' (from character 999 on)" in str(found)
+    assert found.to_json()["participants"][0]["changed"][0]["places"][0]["position"] == 999
+    assert "y (y): added, with 1 episode\n" in f"{found}\n"
 
 
 @pytest.mark.req("FS9")
-def test_damage_is_raised_and_not_taken_for_a_difference(tmp_path: Path) -> None:
+def test_damage_is_raised_and_not_taken_for_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = publish(tmp_path / "a", {"x": list(many_records(5))})
     other = publish(tmp_path / "b", {"x": list(many_records(6))})
     file = next(one.rglob("records-*"))
     file.write_bytes(file.read_bytes().replace(b'"number":3', b'"number":4'))
-    with pytest.raises(ckptfmt.Damaged):
-        ckptfmt.diff(one, other)
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(ckptfmt.Damaged, match=f"^{re.escape(str(one))}: x/records-") as raised:
+            ckptfmt.diff(*pair)
+        assert raised.value.file == f"x/{file.name}"
+    (one / "x" / "manifest.json").unlink()
+    with pytest.raises(ckptfmt.Incomplete, match=f"^{re.escape(str(one))}: x/manifest.json"):
+        ckptfmt.diff(other, ckptfmt.open(one))
+    (other / "checkpoint.json").write_bytes(b"{}")
+    monkeypatch.chdir(tmp_path)
+    for right in (other, "b"):
+        with pytest.raises(ckptfmt.Damaged, match=f"^{re.escape(str(other))}: checkpoint.json"):
+            ckptfmt.diff(one, right)
+    with pytest.raises(ckptfmt.NotFound) as missing:
+        ckptfmt.diff(one, tmp_path / "nowhere")
+    assert str(missing.value).count("nowhere") == 1
+
+
+@pytest.mark.req("FS9")
+def test_a_payload_that_does_not_decode_is_said_of_its_checkpoint(tmp_path: Path) -> None:
+    one = publish(tmp_path / "a", {"x": [record("r", ckptfmt.JsonPayload(b"{"))]})
+    other = publish(tmp_path / "b", {"x": [record("r", {})]})
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(ckptfmt.Damaged, match=f"^{re.escape(str(one))}: .*episode r") as raised:
+            ckptfmt.diff(*pair)
+        assert raised.value.episode == "r"
 
 
 def test_ids_are_data(tmp_path: Path) -> None:

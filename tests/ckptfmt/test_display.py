@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -69,7 +70,11 @@ def test_a_run(built: Built) -> None:
     listing = ckptfmt.list(run)
     for shown in (repr(listing), Tags(htmls(listing)).text):
         assert all(word in shown for word in ("step-1", "step-2", "complete", "incomplete", "1 leftover"))
-    assert repr(listing).count("\n") == 5
+    lines = repr(listing).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        *("checkpoint", "step-1", "step-2", "step-3", "checkpoint.json:", "1")
+    ]
+    assert len({line.index("complete") for line in lines[2:4]}) == 1
 
 
 def test_a_participant_and_a_record(built: Built) -> None:
@@ -80,6 +85,38 @@ def test_a_participant_and_a_record(built: Built) -> None:
     found = part["r3"]
     assert "r3 at boundary 3" in repr(found)
     assert "episoder3boundary3" in Tags(htmls(found)).text
+
+
+def test_a_report_is_true_when_every_byte_is_right(built: Built) -> None:
+    report = ckptfmt.open(built.folder).verify()
+    assert report
+    assert (report.ok, report.complete) == (True, True)
+    assert "every byte is what was written" in htmls(report)
+    cut = ckptfmt.open(built.cut_folder).verify()
+    assert (bool(cut), cut.complete) == (True, False)
+    assert "no checkpoint.json" in htmls(cut)
+    next((built.cut_folder / "agent-0").glob("records-*")).unlink()
+    damaged = ckptfmt.open(built.folder).verify()
+    assert not damaged
+    assert (damaged.ok, damaged.complete) == (False, True)
+    assert "incomplete" in Tags(htmls(damaged)).text
+    (built.folder / "checkpoint.json").write_bytes(b"")
+    assert not ckptfmt.verify(built.folder).complete
+
+
+def test_numbers_stand_to_the_right_and_facts_do_not(built: Built) -> None:
+    opened = ckptfmt.open(built.folder)
+    pages = [htmls(opened), htmls(opened["agent-0"]), htmls(ckptfmt.list(built.folder.parent))]
+    for page in pages:
+        assert all(
+            "text-align:right" in cell for cell in re.findall(r"<t[dh][^>]*>(?:size|5|2|\d.*?KiB)<", page)
+        )
+        assert "text-align:left" in page
+    facts = htmls(opened["agent-0"]["r3"])
+    assert "text-align:right" not in facts
+    assert "references" not in facts  # there are none
+    assert "none" in htmls(opened["agent-0"]["r0"])
+    assert "problem" not in pages[0]
 
 
 def test_nothing_beyond_the_manifests_is_read(built: Built) -> None:

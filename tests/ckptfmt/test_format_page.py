@@ -84,11 +84,16 @@ def test_the_example_is_what_the_code_writes(run: Path, tmp_path: Path) -> None:
 def test_the_limits_are_those_of_the_code() -> None:
     limits = Limits()
     assert f"| nesting of a payload | {limits.depth} |" in _PAGE
+    # Eight stand around the values of `pairs` at the root of a state, in place of one of the 250.
+    assert f"| nesting of a body, a block, or `patches` | {limits.depth + 7}, " in _PAGE
     assert f"| values in one payload | {limits.record_values:,}, " in _PAGE
     rows = (
         f"| one line | {limits.record_bytes // 2**30} GiB |",
         f"| one zstd frame | {limits.frame_plain_bytes // 2**30} GiB unpacked, 1 GiB and "
         f"{(limits.frame_stored_bytes - 2**30) // 2**20} MiB stored |",
+        f"`[A-Za-z0-9][A-Za-z0-9._-]*`, at most {limits.rollout_id_bytes} bytes, MUST NOT end in ",
+        f" of a rollout from 0 | at most {limits.attempt_digits} decimal digits |",
+        f"joined by `/`, at most {limits.participant_name_characters} characters; ",
         f"| window of a zstd frame | {limits.window_bytes // 2**20} MiB |",
         f"| manifest, cut, life | {limits.manifest_bytes // 2**20} MiB |",
         f"| index | {limits.index_bytes // 2**30} GiB |",
@@ -214,3 +219,17 @@ def test_the_spelling_of_strings_is_the_one_of_the_page() -> None:
     assert orjson.dumps('"\\/\b\t\n\f\r\x00\x1f\x7fé\u2028😀') == (
         '"\\"\\\\/\\b\\t\\n\\f\\r\\u0000\\u001f\x7fé\u2028😀"'.encode()
     )
+
+
+def test_one_call_unpacks_the_first_frame_only(tmp_path: Path) -> None:
+    """What the page warns of, and the way that it names instead."""
+    write(
+        tmp_path, [Record(EpisodeId(f"r{n}"), "x" * 300) for n in range(4)], compression="zstd", limits=SMALL
+    )
+    path = next(tmp_path.glob("agent-0/records-*"))
+    unpacker = zstandard.ZstdDecompressor()
+    first = unpacker.decompress(path.read_bytes())
+    with path.open("rb") as file, unpacker.stream_reader(file, read_across_frames=True) as stream:
+        whole = stream.read()
+    assert whole.startswith(first)
+    assert first.count(b"\n") < whole.count(b"\n")

@@ -209,6 +209,69 @@ def test_the_window_of_a_frame_is_limited_by_default(tmp_path: Path, window_log:
     assert ckptfmt.verify(tmp_path).ok is (2**window_log <= Limits().window_bytes)
 
 
+@pytest.mark.req("FS2", "FS11")
+def test_the_digits_of_an_integer_are_bounded_by_the_bytes_of_its_record(tmp_path: Path) -> None:
+    """In hex, a byte for each digit, so one digit more is one byte more."""
+    digits = 50_000
+    write(tmp_path / "whole", [record("r", 16**digits - 1)])
+    (file,) = (tmp_path / "whole" / "agent-0").glob("records-*")
+    size = file.stat().st_size
+    assert b'{"int":"' + b"f" * digits + b'"}' in file.read_bytes()
+    limits = Limits(record_bytes=size)
+    for sign in (1, -1):  # the minus is one of the bytes
+        less = digits - (sign < 0)
+        for more, expected in ((-1, None), (0, None), (1, LimitExceeded)):
+            value = sign * (16 ** (less + more) - 1)
+            folder = tmp_path / f"{sign}{more}"
+            assert _outcome(lambda: write(folder, [record("r", value)], limits=limits)) is expected  # noqa: B023
+            if expected is None:
+                part = ckptfmt.open(folder, limits=limits)["agent-0"]
+                assert part["r"].payload == value
+                assert part.verify() == []
+    read_by_less = ckptfmt.open(tmp_path / "whole", limits=Limits(record_bytes=size - 1))
+    assert not read_by_less.verify().ok
+
+
+def test_an_integer_of_any_size_can_be_shown_and_compared(tmp_path: Path) -> None:
+    digest = write(tmp_path, [record("r", 10**6000)]).digest
+    ckptfmt.publish(tmp_path, participants={"agent-0": digest}, sequence=1, state=-(10**6000))
+    checkpoint = ckptfmt.open(tmp_path)
+    for shown in (checkpoint, checkpoint.body, checkpoint["agent-0"], checkpoint["agent-0"]["r"]):
+        assert len(repr(shown)) < 300
+    assert len(repr(record("r", 10**6000))) < 100
+    other = write(tmp_path / "other", [record("r", 10**6000 + 1)]).digest
+    ckptfmt.publish(tmp_path / "other", participants={"agent-0": other}, sequence=1, state=0)
+    assert "(from character" in str(checkpoint.diff(tmp_path / "other"))
+
+
+_BELOW: Final = [*({each.name: 0} for each in fields(Limits) if each.name != "depth"), {"depth": -1}]
+
+
+@pytest.mark.parametrize("limit", [*_BELOW, {"depth": 251}, {"depth": 10**400}], ids=str)
+def test_a_limit_that_is_none_is_refused(limit: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"the limit {next(iter(limit))} "):
+        Limits(**limit)
+
+
+@pytest.mark.parametrize("value", [1.5, True, "100", None, float("nan")])
+def test_a_limit_is_an_int(value: Any) -> None:
+    with pytest.raises(TypeError, match="the limit record_bytes takes an int, not a value of type"):
+        Limits(record_bytes=value)
+
+
+@pytest.mark.req("FS11")
+@pytest.mark.parametrize("large", [1, 3_000_000])
+def test_a_small_depth_holds_for_large_payloads_too(tmp_path: Path, large: int) -> None:
+    value: Any = "x" * large
+    for depth in range(4):
+        limits = Limits(depth=depth)
+        write(tmp_path / str(depth), [record("r", value)], limits=limits)
+        for deeper in ([value], {"a": value}, [[[value]]]):
+            with pytest.raises(InexactValue, match=rf"episode r: \$.* nested deeper than {depth} cont"):
+                write(tmp_path / "x", [record("r", deeper)], limits=limits)
+        value = {"a": value} if depth % 2 else [value]
+
+
 def test_every_limit_has_a_test() -> None:
     writing = {"segment", "frame", "batch", "waiting", "settle"}
     pace = {f"{each}_bytes" for each in writing} | {

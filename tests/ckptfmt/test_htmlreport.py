@@ -58,6 +58,19 @@ def test_it_is_one_file_without_script_or_network(built: Built) -> None:
     assert "default-src 'none'" in page
 
 
+def test_it_fits_a_small_screen_and_breaks_no_word(built: Built) -> None:
+    page = ckptfmt.open(built.folder).html_report()
+    assert '<meta name="viewport" content="width=device-width' in page
+    assert "color-scheme: light dark" in page
+    cells = re.findall(r'<t[dh] style="([^"]*)">([^<]*)</t[dh]>', page)
+    for style, text in cells:
+        assert ("overflow-wrap:anywhere" in style) == (len(text) > 28)
+    assert {style for style, text in cells if text == "records"} == {
+        "text-align:left;white-space:nowrap",  # among the facts
+        "text-align:right;white-space:nowrap",
+    }
+
+
 @pytest.mark.req("FS9")
 def test_damage_is_said_and_the_rest_is_shown(built: Built) -> None:
     file = next((built.cut_folder / "agent-0").glob("records-*"))
@@ -75,6 +88,8 @@ def test_damage_is_said_and_the_rest_is_shown(built: Built) -> None:
 
 def test_without_records_and_without_checkpoint_json(tmp_path: Path) -> None:
     write(tmp_path, [])
-    text = Tags(ckptfmt.open(tmp_path).html_report()).text
+    page = ckptfmt.open(tmp_path).html_report()
+    text = Tags(page).text
     assert "No episodes." in text
     assert "without checkpoint.json" in text
+    assert ">cut<" not in page  # there is none

@@ -179,3 +179,36 @@ def test_many_keys_are_decoded_like_one(keys: list[str]) -> None:
 def test_one_wrong_key_among_many_is_refused(key: str) -> None:
     with pytest.raises(InvalidId):
         rollouts_of(["a", "x" * 256 + "-a123456789", key, "b-a0", "c-a7"])
+
+
+@pytest.mark.req("ID2", "ID10")
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (
+            "r-a1-a2",
+            "'r-a1-a2' is no capture key: before '-a2' it ends in '-a1', and such an ending is reserved",
+        ),
+        ("-a1", "there is no rollout id before the attempt"),
+        ("x y", r"rollout id 'x y' is not of the form .*: letters, digits"),
+        ("r-a1234567890", "an attempt of 10 digits"),
+        (3, "a capture key is a str, not a value of type int"),
+        (None, "a capture key is a str, not None"),
+    ],
+)
+def test_a_key_that_is_none_is_explained_to_who_reads(key: Any, said: str) -> None:
+    with pytest.raises(InvalidId, match=said) as raised:
+        EpisodeId.from_capture_key(key)
+    assert "new_rollout_id" not in str(raised.value)
+
+
+@pytest.mark.req("ID10")
+def test_a_rollout_id_of_another_type_is_said_to_be_one() -> None:
+    with pytest.raises(InvalidId, match="a rollout id is a str, not a value of type int"):
+        EpisodeId(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("body", [None, 3, "body", b"{}", [("_ng_rollout_id", "r")]])
+def test_a_run_body_is_a_mapping(body: Any) -> None:
+    with pytest.raises(TypeError, match=f"episode_from_run_body takes a mapping.* {type(body).__name__}"):
+        episode_from_run_body(body)

@@ -172,6 +172,19 @@ def test_a_run_in_a_run_is_left_alone(run: Path) -> None:
     assert [each.kind for each in ckptfmt.list(run / "inner").leftovers] == ["cut"]
 
 
+@pytest.mark.filterwarnings("error")
+def test_files_of_others_are_no_unfinished_checkpoint(run: Path) -> None:
+    checkpoint(run, 1)
+    for name in ("wandb/html/index-main.js", "eval/records-2026.csv", "docs/index-0.json", "records-x/a"):
+        (run / name).parent.mkdir(parents=True)
+        (run / name).write_text("x")
+    assert states(run) == {"step-1": "complete"}
+    assert ckptfmt.latest(run).passed_over == ()
+    (run / "step-2" / "agent-0").mkdir(parents=True)
+    (run / "step-2" / "agent-0" / f"records-{'0' * 64}.jsonl.zst").write_text("x")
+    assert states(run) == {"step-1": "complete", "step-2": "incomplete"}
+
+
 def test_lives(run: Path) -> None:
     ckptfmt.start_life(run)
     ckptfmt.start_life(run, "step-1")

@@ -1,4 +1,5 @@
-"""A records file is strict JSON Lines for every tool, with and without values that JSON cannot hold.
+"""A records file is strict JSON Lines for every tool, with and without values that JSON cannot hold; and the
+examples of docs/tools.md run.
 
 Patches hold arrays of mixed types. polars and pyarrow, which give each column one type, need to be told the
 types of the columns that are wanted; polars also takes the patches as text.
@@ -6,10 +7,14 @@ types of the columns that are wanted; polars also takes the patches as text.
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +25,7 @@ import pandas
 import polars
 import pyarrow.json
 import pytest
+import zstandard
 
 import ckptfmt
 from ckptfmt import EpisodeId, Record
@@ -128,3 +134,149 @@ def test_a_tool_that_ignores_patches_sees_null_and_the_list_of_them(tmp_path: Pa
     lines = file.read_bytes().split(b"\n")
     assert orjson.loads(lines[1])["patches"] == [[["logprobs"], [[1, "nan"]]]]
     assert "patches" not in orjson.loads(lines[2])
+
+
+PAGE: Final = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
+EXAMPLES: Final = {
+    section.splitlines()[0]: re.findall(r"^```(\w+)\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    for section in PAGE.split("\n## ")[1:]
+}
+"""The heading of each section, and its code blocks: language and text."""
+
+_KEYS: Final = ["0-0", "1-0", "2-0"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the page says that it holds, as the current one."""
+    monkeypatch.chdir(tmp_path)
+    cut = ckptfmt.create_cut("run/step-1", "step-1")
+    payloads: dict[str, list[Any]] = {
+        "agent-0": [{"messages": ["hi"], "logprobs": [-0.5, math.nan if n else 1.0]} for n in range(3)],
+        "env": [{"count": n, "seed": n or 2**70, "text": "a\u2028b" * 999} for n in range(3)],
+    }
+    manifests = {
+        name: write(
+            cut.url,
+            [Record(EpisodeId(key), each, 4) for key, each in zip(_KEYS, payloads[name], strict=True)],
+            participant=name,
+            compression="zstd" if name == "env" else "none",
+            limits=ckptfmt.Limits(frame_bytes=1),
+        ).digest
+        for name in payloads
+    }
+    ckptfmt.publish("run/step-1", participants=manifests, sequence=1, cut=cut)
+    return tmp_path
+
+
+def _example(heading: str) -> dict[str, Any]:
+    ((language, code),) = EXAMPLES[heading]
+    assert language == "python"
+    names: dict[str, Any] = {}
+    exec(compile(code, f"docs/tools.md, {heading}", "exec"), names)
+    return names
+
+
+def _shell(heading: str, *commands: str) -> list[str]:
+    ((language, code),) = EXAMPLES[heading]
+    assert language == "sh"
+    for command in commands:
+        if shutil.which(command) is None:
+            pytest.skip(f"{command} is not installed")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["sh", "-euc", code], capture_output=True, check=True, timeout=60, env={**os.environ, "PATH": path}
+    )
+    return run.stdout.decode().splitlines()
+
+
+_TESTED: Final = {
+    *("Checked first, in one file", "Which files", "jq and zstd", "DuckDB", "pandas", "polars"),
+    *("pyarrow", "Python alone"),
+}
+
+
+def test_every_example_of_the_page_has_a_test() -> None:
+    assert EXAMPLES.keys() == _TESTED
+    assert PAGE.count("```") == 2 * len(EXAMPLES)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_export_is_read_without_a_hint() -> None:
+    """By the strictest of the tools, too: what mixes types is text."""
+    said = _shell("Checked first, in one file")
+    assert [line.split(",")[0] for line in said] == ["records.jsonl: 6 records", "agent.parquet: 3 records"]
+    frame = polars.read_ndjson("records.jsonl")
+    assert frame["episode"].to_list() == _KEYS * 2
+    assert frame["patches"].to_list()[:2] == [None, '[[["logprobs"],[[1,"nan"]]]]']
+    assert frame["payload"].to_list()[1]["logprobs"] == [-0.5, None]
+    table = pyarrow.json.read_json("records.jsonl")
+    assert table["patches"].to_pylist() == frame["patches"].to_list()
+    assert list(pandas.read_json("records.jsonl", lines=True, engine="pyarrow")["episode"]) == _KEYS * 2
+    assert list(pandas.read_parquet("agent.parquet")["episode"]) == _KEYS
+
+
+def test_the_manifests_name_the_files_that_count(folder: Path) -> None:
+    leftover = next(folder.glob("run/*/*/env")) / f"records-{'0' * 64}.jsonl.zst"
+    leftover.write_bytes(b"")
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("records-*") if path != leftover)
+    assert sorted(_shell("Which files", "jq")) == found
+    assert len(found) == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_jq_and_zstd() -> None:
+    assert _shell("jq and zstd", "jq", "zstd") == [
+        '["hi"]',
+        '["0-0",[[[],[["seed",{"int":"400000000000000000"}]]]]]',
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_duckdb() -> None:
+    rows = _example("DuckDB")["rows"]
+    assert sorted(row[:2] for row in rows) == sorted((key, 4) for key in _KEYS * 2)
+    assert [-0.5, None] in [row[2]["logprobs"] for row in rows if row[0] == "1-0"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_pandas_leaves_ids_alone() -> None:
+    frame = _example("pandas")["frame"]
+    assert sorted(frame["episode"]) == sorted(_KEYS * 2)
+    assert set(map(type, frame["payload"])) == {dict}
+    Path("digits.jsonl").write_bytes(b'{"episode":"017"}\n{"episode":"18"}\n')
+    assert list(pandas.read_json("digits.jsonl", lines=True, dtype=False)["episode"]) == ["017", "18"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_polars() -> None:
+    (frame,) = _example("polars")["frames"]
+    assert frame["episode"].to_list() == _KEYS
+    assert frame["patches"].to_list()[:2] == [None, '[[["logprobs"], [[1, "nan"]]]]']
+
+
+@pytest.mark.usefixtures("folder")
+def test_pyarrow() -> None:
+    (table,) = _example("pyarrow")["tables"]
+    assert table.to_pydict() == {"episode": _KEYS, "boundary": [4, 4, 4]}
+
+
+@pytest.mark.req("FS10", "FS12")
+def test_one_shot_decompression_is_not_enough_and_the_streaming_call_is(folder: Path) -> None:
+    records = _example("Python alone")["records"]
+    assert [each["episode"] for each in records] == _KEYS
+    assert records[1]["payload"]["text"] == "a\u2028b" * 999
+    (file,) = folder.rglob("records-*.zst")
+    first = zstandard.ZstdDecompressor().decompress(file.read_bytes())
+    assert first.count(b"\n") == 1  # and no error
+
+
+@pytest.mark.req("FS10", "FS12")
+def test_the_streaming_call_reads_more_than_any_buffer(tmp_path: Path) -> None:
+    records = [Record(EpisodeId(f"r{number}"), "é" * 500_000) for number in range(11)]
+    manifest = write(tmp_path, records, compression="zstd", limits=ckptfmt.Limits())
+    with open(tmp_path / "agent-0" / manifest.segments[0].file, "rb") as packed:
+        plain = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+        lines = list(io.BufferedReader(plain))
+    assert [orjson.loads(line)["episode"] for line in lines] == [f"r{number}" for number in range(11)]
+    assert sum(map(len, lines)) == manifest.segments[0].plain > 11_000_000

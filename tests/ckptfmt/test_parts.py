@@ -207,3 +207,9 @@ def test_the_number_of_a_part(tmp_path: Path, number: Any) -> None:
         _part(tmp_path, number)
     with pytest.raises(InvalidId):
         _part(tmp_path, 0, participant="../x")
+
+
+@pytest.mark.parametrize("parts", [3, [3], "ab", [None]])
+def test_what_is_committed_are_parts(tmp_path: Path, parts: Any) -> None:
+    with pytest.raises(TypeError, match="parts takes several Part"):
+        ckptfmt.commit(tmp_path, parts=parts)

@@ -6,6 +6,7 @@ import errno
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,26 @@ def test_leftovers_go_when_they_are_old_enough(run: Path) -> None:
 
 def vars_of(pruned: ckptfmt.Pruned) -> tuple[object, ...]:
     return (pruned.path, pruned.kind, pruned.reason, pruned.files, pruned.size)
+
+
+@pytest.mark.req("FS8")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"minimum_age": age} for age in (float("nan"), float("inf"), -1, True, "3", None)),
+        *({"keep_seconds": age} for age in (float("nan"), float("inf"), -0.5, False, "3")),
+        *({"keep": count} for count in (True, 1.5, "3", float("nan"))),
+    ],
+)
+def test_a_number_that_protects_nothing_is_refused(run: Path, wrong: dict[str, Any]) -> None:
+    """NaN is neither young nor old: a cut that is being written must not go for it."""
+    for sequence in (1, 2):
+        checkpoint(run, sequence)
+    ckptfmt.create_cut(run / "step-3", "step-3")
+    before = files_below(run)
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ckptfmt.prune(run, **{"keep": 1, **wrong})
+    assert files_below(run) == before
 
 
 @pytest.mark.req("FS8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import pickle
 import subprocess
 import sys
@@ -21,7 +22,7 @@ _PROMISED = {
         "StoredRecord",
         "create",
     ),
-    *("Writer", "Gate", "open", "Checkpoint", "open_participant", "ParticipantCheckpoint", "publish"),
+    *("Writer", "Gate", "Checkpoint", "open_participant", "ParticipantCheckpoint", "publish"),
     *(
         "read_checkpoint",
         "create_cut",
@@ -34,8 +35,10 @@ _PROMISED = {
     ),
     *("Limits", "Manifest", "verify"),
     *("part", "Part", "PartWriter", "commit"),
-    *("list", "latest", "diff", "plain", "copy", "prune"),
+    *("latest", "diff", "plain", "copy", "prune"),
 }
+_OF_PYTHON_TOO = {"open", "list"}
+"""Public as ``ckptfmt.open`` and ``ckptfmt.list``, never by their bare names."""
 _CODES = {
     "InexactValue": ("inexact_value", False),
     "Damaged": ("damaged", False),
@@ -57,6 +60,15 @@ def test_the_public_list_is_true() -> None:
     assert sorted(ckptfmt.__all__) == sorted(set(ckptfmt.__all__))
     assert all(hasattr(ckptfmt, name) for name in ckptfmt.__all__)
     assert set(ckptfmt.__all__) >= _PROMISED | set(_CODES)
+
+
+def test_a_star_leaves_the_names_of_python_alone() -> None:
+    names: dict[str, object] = {}
+    exec("from ckptfmt import *", names)
+    assert names.keys() - {"__builtins__"} == set(ckptfmt.__all__)
+    assert not names.keys() & vars(builtins).keys() - {"__builtins__"}
+    assert all(callable(getattr(ckptfmt, name)) for name in _OF_PYTHON_TOO)
+    assert vars(builtins).keys() >= _OF_PYTHON_TOO
 
 
 def test_every_error_has_its_code() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import ckptfmt
-from ckptfmt import Record
+from ckptfmt import EpisodeId, InvalidId, Record
 from ckptfmt.testing.strategies import records
 from tests.ckptfmt.building import SMALL, build, many_records, write
-from tools.vectors import broken_bodies, broken_index
+from tools.schemas.__main__ import main
+from tools.vectors import broken_bodies, broken_index, broken_lives
 
 _ROOT: Final = Path(__file__).parents[2]
 _VECTORS: Final = _ROOT / "tests" / "vectors"
@@ -24,6 +26,7 @@ NAMES: Final = ("checkpoint", "cut", "index-block", "index-head", "life", "manif
 SCHEMAS: Final[dict[str, Any]] = {
     name: orjson.loads((_ROOT / "docs" / "schemas" / f"{name}.schema.json").read_bytes()) for name in NAMES
 }
+_LIFE: Final = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 _CHECKS: Final = {name: Draft202012Validator(schema) for name, schema in SCHEMAS.items()}
 
 
@@ -36,7 +39,7 @@ def parts_of(folder: Path) -> Iterator[tuple[str, Any]]:
         kind = path.name.partition("-")[0].removesuffix(".json")
         if kind in ("manifest", "checkpoint", "cut"):
             yield kind, orjson.loads(path.read_bytes())["body"]
-        elif path.parent.name == "lives":
+        elif path.parent.name == "lives" and _LIFE.fullmatch(path.name):
             yield "life", orjson.loads(path.read_bytes())["body"]
         elif kind == "index":
             head, *blocks = map(orjson.loads, path.read_bytes().splitlines())
@@ -57,6 +60,27 @@ def test_every_schema_is_one() -> None:
     ]
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.req("FS10")
+def test_the_schemas_are_those_that_the_tool_writes(tmp_path: Path) -> None:
+    main(tmp_path)
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert written == {path.name: path.read_bytes() for path in (_ROOT / "docs" / "schemas").iterdir()}
+
+
+@pytest.mark.req("FS10")
+def test_a_schema_knows_what_a_capture_key_is() -> None:
+    key = Draft202012Validator(SCHEMAS["record"]["$defs"]["captureKey"])
+    longest = "r" * 256
+    good = ("r", "r-a0", "r-a01", "r-a", longest, f"{longest}-a1", f"{longest}-a999999999", "r-a1-ax")
+    bad = ("", ".r", "a/b", "-a1", "r-a1-a2", "r-a1000000000", f"{longest}r", f"{longest}r-a1")
+    assert [text for text in good if not key.is_valid(text)] == []
+    assert [text for text in bad if key.is_valid(text)] == []
+    assert all(EpisodeId.from_capture_key(text) for text in good)
+    for text in bad:
+        with pytest.raises(InvalidId):
+            EpisodeId.from_capture_key(text)
 
 
 @pytest.mark.req("FS10")
@@ -118,6 +142,8 @@ _BEYOND_A_SCHEMA: Final = {
     *("checkpoint-episodes-unsorted", "checkpoint-episodes-too-few", "checkpoint-episodes-others"),
     *("checkpoint-restarts-unsorted", "checkpoint-restart-in-episodes"),
     *("checkpoint-state-patch-nowhere", "checkpoint-state-patch-not-to-null"),
+    # What only the name of the file, or its digest, says.
+    *("life-number-other", "life-changed"),
     *(
         "index-head-records-other",
         "index-head-first-other",
@@ -126,14 +152,14 @@ _BEYOND_A_SCHEMA: Final = {
     ),
     *("index-head-length-less", "index-head-length-more", "index-head-digest-other"),
     # 1.0 is an integer, to a schema, and the "$" of this library's patterns allows a line feed.
-    *("manifest-format-float", "checkpoint-format-float", "manifest-stored-float"),
+    *("manifest-format-float", "checkpoint-format-float", "manifest-stored-float", "life-number-float"),
     *("manifest-records-name-line-feed", "cut-checkpoint-id-control"),
     # What JSON libraries do not hand on.
     *("manifest-body-member-twice", "manifest-body-member-twice-by-escape", "cut-member-twice"),
     *("manifest-body-unknown-member-twice-within", "manifest-body-unknown-integer-too-large"),
     *("checkpoint-body-member-twice", "checkpoint-body-member-twice-by-escape", "index-head-member-twice"),
     *("checkpoint-body-unknown-member-twice-within", "checkpoint-body-unknown-integer-too-large"),
-    *("checkpoint-state-integer-too-large", "checkpoint-state-integer-too-small"),
+    *("checkpoint-state-integer-too-large", "checkpoint-state-integer-too-small", "life-member-twice"),
     # Nesting.
     *("checkpoint-state-251-deep", "checkpoint-state-251-deep-by-patches"),
 }
@@ -142,7 +168,8 @@ _BEYOND_A_SCHEMA: Final = {
 @pytest.mark.req("FS10")
 def test_the_schemas_refuse_what_a_reader_refuses_for_its_shape() -> None:
     passed = set()
-    names = [name for module in (broken_bodies, broken_index) for name, _ in module.cases()]
+    modules = (broken_bodies, broken_index, broken_lives)
+    names = [name for module in modules for name, _ in module.cases()]
     for name in names:
         kind = "index-head" if name.startswith("index-head-") else name.partition("-")[0]
         if kind not in SCHEMAS:

@@ -19,6 +19,8 @@ from tools.vectors.twin import record_twin, tagged
 VECTORS = Path(__file__).parents[1] / "vectors"
 VALID = sorted(path.name for path in (VECTORS / "valid").iterdir())
 INVALID = sorted(path.name for path in (VECTORS / "invalid").iterdir())
+LIVES = [name for name in INVALID if name.startswith("life-")]
+CHECKPOINTS = [name for name in INVALID if name not in LIVES]
 
 
 def twin_of(case: Path) -> Any:
@@ -61,8 +63,10 @@ def test_a_valid_vector_is_read_as_its_twin_says(name: str) -> None:
         assert part.kind == expected["kind"]
         assert list(map(_twin, part)) == expected["records"]
         assert [_twin(part[each["episode"]]) for each in expected["records"]] == expected["records"]
-    for life in twin["lives"]:
-        assert orjson.loads((case / "lives" / f"{life['life']}.json").read_bytes())["body"] == life
+    assert [
+        {"life": life.number, "source_checkpoint_id": life.source_checkpoint_id, "problem": life.problem}
+        for life in ckptfmt.list(case).lives
+    ] == [{**life, "problem": None} for life in twin["lives"]]
 
 
 def _read_everything(folder: Path) -> None:
@@ -81,7 +85,7 @@ def _read_one(folder: Path, key: str) -> None:
 
 
 @pytest.mark.req("FS9", "FS10", "RE2", "RE3")
-@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("name", CHECKPOINTS)
 def test_an_invalid_vector_is_refused(name: str) -> None:
     case = VECTORS / "invalid" / name
     twin = twin_of(case)
@@ -95,11 +99,24 @@ def test_an_invalid_vector_is_refused(name: str) -> None:
     }
 
 
+@pytest.mark.req("CO13", "FS10")
+@pytest.mark.parametrize("name", LIVES)
+def test_an_invalid_life_is_told_and_damages_no_checkpoint(name: str) -> None:
+    case = VECTORS / "invalid" / name
+    twin = twin_of(case)
+    assert (twin["verify"], twin["read"], twin["lives"]) == (None, None, "damaged")
+    assert ckptfmt.verify(case / "checkpoint").ok
+    first, second = ckptfmt.list(case).lives
+    assert (first.number, first.problem) == (0, None)
+    assert second.number == 1
+    assert second.problem is not None
+
+
 _GOOD = VECTORS / "valid" / "one-record-none" / "checkpoint"
 
 
 @pytest.mark.req("FS9", "RE3")
-@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("name", CHECKPOINTS)
 def test_whoever_looks_at_an_invalid_vector_gets_a_typed_error(tmp_path: Path, name: str) -> None:
     case = VECTORS / "invalid" / name
     folder = case / "checkpoint"

@@ -9,25 +9,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tools.vectors import broken_bodies, broken_files, broken_frames, broken_index, broken_records, valid
+from tools.vectors import (
+    broken_bodies,
+    broken_files,
+    broken_frames,
+    broken_index,
+    broken_lives,
+    broken_records,
+    spelled,
+    valid,
+)
 from tools.vectors.raw import Files
 
 VECTORS: Final = Path(__file__).parents[2] / "tests" / "vectors"
+_BROKEN: Final = (broken_files, broken_bodies, broken_index, broken_frames, broken_records, broken_lives)
 
 
 def all_cases() -> Iterator[tuple[str, Files, Any]]:
     """The folder of each case, its files, and its twin."""
     for name, good in valid.cases():
         yield f"valid/{name}", *good.build()
-    for module in (broken_files, broken_bodies, broken_index, broken_frames, broken_records):
+    for name, other in spelled.cases():
+        yield f"valid/{name}", *other.build()
+    for module in _BROKEN:
         for name, broken in module.cases():
-            files = {f"checkpoint/{path}": data for path, data in broken.draft.build().items()}
-            twin = {
-                "about": broken.about,
-                "verify": broken.error,
-                "read": None if broken.only_verify else broken.error,
-            }
-            yield f"invalid/{name}", files, twin
+            yield f"invalid/{name}", broken.files, broken.twin
 
 
 def store(folder: Path, files: Files, twin: Any) -> bool:
@@ -46,13 +52,14 @@ def store(folder: Path, files: Files, twin: Any) -> bool:
 
 
 def sums(vectors: Path) -> Iterator[str]:
-    """One line for each case: the digest of its files, each under its name."""
+    """One line for each case: the digest of its files, each under its path, sorted by that."""
     for kind in ("invalid", "valid"):
         for case in sorted((vectors / kind).iterdir()):
+            files = {path.relative_to(case).as_posix(): path for path in case.rglob("*") if path.is_file()}
             digest = hashlib.sha256()
-            for path in sorted(path for path in case.rglob("*") if path.is_file()):
-                data = path.read_bytes()
-                digest.update(b"%b\0%d\0%b" % (str(path.relative_to(case)).encode(), len(data), data))
+            for name in sorted(files):
+                data = files[name].read_bytes()
+                digest.update(b"%b\0%d\0%b" % (name.encode(), len(data), data))
             yield f"{digest.hexdigest()}  {kind}/{case.name}\n"
 
 

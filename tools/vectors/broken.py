@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tools.vectors.raw import Draft, Files
@@ -19,9 +19,26 @@ class Broken:
 
     draft: Draft
     about: str
-    error: str = DAMAGED
+    error: str | None = DAMAGED
     only_verify: bool = False
     """Reading the records does not come across it; verifying does."""
+    lives: Files = field(default_factory=dict)
+    lives_error: str | None = None
+    """The code for the lives, which are no part of the checkpoint."""
+
+    @property
+    def files(self) -> Files:
+        """All files, by their path in the case's folder."""
+        return {
+            **{f"checkpoint/{path}": data for path, data in self.draft.build().items()},
+            **{f"lives/{name}": data for name, data in self.lives.items()},
+        }
+
+    @property
+    def twin(self) -> dict[str, str | None]:
+        read = None if self.only_verify else self.error
+        lives = {} if self.lives_error is None else {"lives": self.lives_error}
+        return {"about": self.about, "verify": self.error, "read": read, **lives}
 
 
 def name_of(files: Files, kind: str) -> str:

@@ -109,6 +109,8 @@ _CHECKPOINT: Final[dict[str, Change]] = {
     "sequence-missing": drop("sequence"),
     "cut-missing": drop("cut"),
     "cut-string": set_in("cut", to="cut-0"),
+    "patches-null": set_in("patches", to=None),
+    "patches-empty": set_in("patches", to=[]),
     "participants-missing": drop("participants"),
     "participant-name-parent": set_in("participants", "../agent-0", to={"kind": "agent", "manifest": _HEX}),
     "participant-kind-missing": drop("participants", "agent-0", "kind"),
@@ -123,6 +125,7 @@ _CHECKPOINT: Final[dict[str, Change]] = {
     "restarts-unsorted": set_in("restarts", to=["20-0", "19-0"]),
     "restart-in-episodes": set_in("restarts", to=["17-1"]),
     "restarts-null": set_in("restarts", to=None),
+    "restarts-twice": set_in("restarts", to=["19-0", "19-0"]),
     "mark-negative": set_in("marks", to={"17-0": -1}),
     "mark-ten-digits": set_in("marks", to={"17-0": 10**9}),
     "mark-of-a-key": set_in("marks", to={"17-0-a1": 0}),
@@ -241,6 +244,7 @@ def cases() -> Iterator[tuple[str, Broken]]:
         "digest-other": set_in("cut", "sha256", to=_HEX),
         "name-parent": set_in("cut", "name", to="../cut-0"),
         "name-nested": set_in("cut", "name", to="cut-0/agent-0"),
+        "name-129": set_in("cut", "name", to="c" * 129),
     }.items():
         yield (
             f"checkpoint-cut-{name}",

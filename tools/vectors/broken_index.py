@@ -54,6 +54,8 @@ _PLAIN_TEXT: Final[dict[str, Callable[[bytes], bytes]]] = {
     "column-short": lambda text: text.replace(b'"start":[0,0,0]', b'"start":[0,0]'),
     "column-twice": lambda text: text.replace(b'"start":[0,0,0]', b'"start":[0,0,0],"start":[0,0,0]'),
     "column-object": lambda text: text.replace(b'"start":[0,0,0]', b'"start":{}'),
+    "unknown-integer-too-large": lambda text: text[:-2] + b',"more":18446744073709551616}\n',
+    "offset-2-64": lambda text: text.replace(b'"offset":[0', b'"offset":[18446744073709551616'),
     "not-json": lambda text: b"x" + text[1:],
     "array": lambda text: b"[]\n",
     "two-lines": lambda text: text[:-1].replace(b',"boundary"', b',\n"boundary"') + b"\n",

@@ -56,6 +56,7 @@ _ENVELOPES: Final[dict[str, tuple[bytes, bytes]]] = {
     "references-not-utf-8": (b'"a\\n"', b'"\xff"'),
     "patches-empty": (b'[[[],[["x","nan"]]]],"payload":{"x":null}', b'[],"payload":{"x":1}'),
     "patches-object": (b"[[[],", b"{[[],"),
+    "patches-space-before": (b'"patches":[', b'"patches": ['),
     "patches-unclosed": (b'"nan"]]]],', b'"nan"]]],'),
     "patches-closed-twice": (b'"nan"]]]],', b'"nan"]]]]],'),
     "patches-after-payload": (
@@ -77,6 +78,7 @@ _PATCHES: Final[dict[str, tuple[bytes, bytes]]] = {
     "index-negative": (b"[null]", b'[[[],[[-1,"nan"]]]]'),
     "index-true": (b"[null,null]", b'[[[],[[true,"nan"]]]]'),
     "index-float": (b"[null,null]", b'[[[],[[1.0,"nan"]]]]'),
+    "index-2-64": (b"[null]", b'[[[],[[18446744073709551616,"nan"]]]]'),
     "index-string": (b"[null]", b'[[[],[["0","nan"]]]]'),
     "key-number": (b'{"0":null}', b'[[[],[[0,"nan"]]]]'),
     "step-through-a-number": (b"[1]", b'[[[0],[[0,"nan"]]]]'),
@@ -104,6 +106,8 @@ _PATCHES: Final[dict[str, tuple[bytes, bytes]]] = {
     "value-of-two-kinds": (b'{"x":null}', b'[[[],[["x",{"int":"1","str":[]}]]]]'),
     "value-of-no-kind": (b'{"x":null}', b'[[[],[["x",{}]]]]'),
     "int-number": (b'{"x":null}', b'[[[],[["x",{"int":1}]]]]'),
+    "int-zero": (b'{"x":null}', b'[[[],[["x",{"int":"0"}]]]]'),
+    "int-minus-zero": (b'{"x":null}', b'[[[],[["x",{"int":"-0"}]]]]'),
     "int-empty": (b'{"x":null}', b'[[[],[["x",{"int":""}]]]]'),
     "int-upper-case": (b'{"x":null}', b'[[[],[["x",{"int":"FFFFFFFFFFFFFFFFF"}]]]]'),
     "int-prefix": (b'{"x":null}', b'[[[],[["x",{"int":"0x1ffffffffffffffff"}]]]]'),
@@ -124,6 +128,8 @@ _PATCHES: Final[dict[str, tuple[bytes, bytes]]] = {
     "pairs-of-strings": (b'{"x":null}', b'[[[],[["x",{"pairs":["kl"]}]]]]'),
     "pairs-of-objects": (b'{"x":null}', b'[[[],[["x",{"pairs":[{"k":1,"l":2}]}]]]]'),
     "pairs-object": (b'{"x":null}', b'[[[],[["x",{"pairs":{"k":1}}]]]]'),
+    "pairs-integer-2-64": (b'{"x":null}', b'[[[],[["x",{"pairs":[["k",18446744073709551616]]}]]]]'),
+    "pairs-member-twice-within": (b'{"x":null}', b'[[[],[["x",{"pairs":[["k",{"a":1,"a":2}]]}]]]]'),
     "member-twice": (b'{"x":null}', b'[[[],[["x",{"int":"1ffffffffffffffff","int":"2ffffffffffffffff"}]]]]'),
     "deeper-than-250": (
         b"[" * 249 + b"null" + b"]" * 249,
@@ -171,6 +177,7 @@ _PAYLOADS: Final = {
 _SEEN_BY_VERIFY: Final = {
     *("integer-2-64", "integer-below-64-bits"),
     *("member-twice", "member-twice-by-escape", "member-twice-within"),
+    *("pairs-integer-2-64", "pairs-member-twice-within"),
 }
 """What a fast decoder passes over in silence; only a verification looks for it."""
 

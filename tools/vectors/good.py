@@ -13,6 +13,7 @@ from ckptfmt import EpisodeId, Limits, Record
 from tools.vectors.raw import NAME, Draft, Files
 from tools.vectors.twin import record_twin, tagged
 
+CODECS: Final[tuple[Literal["none", "zstd"], ...]] = ("none", "zstd")
 _SMALL: Final = Limits(segment_bytes=600, frame_bytes=200, block_rows=3)
 """A few records have several segments, frames and blocks of the index."""
 
@@ -113,9 +114,13 @@ class Spelled:
     draft: Draft
     records: Sequence[Record]
     state: Any = field(default_factory=lambda: {"step": 1})
+    restarts: Sequence[str] = ("19-0",)
+    lives: Sequence[Any] = ()
+    lives_files: Files = field(default_factory=dict)
 
     def build(self) -> tuple[Files, Any]:
         files = {f"checkpoint/{name}": data for name, data in self.draft.build().items()}
+        files |= {f"lives/{name}": data for name, data in self.lives_files.items()}
         twin = {
             "about": self.about,
             "checkpoint": {
@@ -123,11 +128,11 @@ class Spelled:
                 "sequence": 1,
                 "cut": "cut-0" if self.draft.with_cut else None,
                 "episodes": sorted(each.episode.capture_key for each in self.records),
-                "restarts": ["19-0"],
+                "restarts": list(self.restarts),
                 "marks": {"17-0": 0},
                 "state": tagged(self.state),
             },
             "participants": {NAME: {"kind": "agent", "records": list(map(record_twin, self.records))}},
-            "lives": [],
+            "lives": list(self.lives),
         }
         return files, twin

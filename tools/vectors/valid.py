@@ -1,4 +1,4 @@
-"""The valid vectors: every feature, and the combinations of them that a reader could treat otherwise."""
+"""What the package writes: every feature, and combinations that a reader could treat otherwise."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import hashlib
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, Final, Literal
-
-import zstandard
+from typing import Any, Final
 
 from ckptfmt import Record
-from tools.vectors.good import Good, Part, Spelled, record
-from tools.vectors.raw import Draft, block, to_json
+from tools.vectors.good import CODECS, Good, Part, record
 
-_CODECS: Final[tuple[Literal["none", "zstd"], ...]] = ("none", "zstd")
 _LONE, _MERGING = "ok\ud83d", "\ud83d\ude00"
 
 
@@ -120,17 +116,16 @@ _VALUES: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def cases() -> Iterator[tuple[str, Good | Spelled]]:
-    for (group, values), codec in product(_VALUES.items(), _CODECS):
+def cases() -> Iterator[tuple[str, Good]]:
+    for (group, values), codec in product(_VALUES.items(), CODECS):
         records = [record(name, value) for name, value in values.items()]
         yield f"values-{group}-{codec}", Good(f"payloads: {group}", {"agent-0": Part(records, codec)})
     yield from _of_files()
     yield from _of_checkpoints()
-    yield from _spelled()
 
 
 def _of_files() -> Iterator[tuple[str, Good]]:
-    for codec in _CODECS:
+    for codec in CODECS:
         yield f"no-records-{codec}", Good("a participant without records", {"agent-0": Part((), codec)})
         yield f"one-record-{codec}", Good("one record", {"agent-0": Part(_many(1), codec)})
         yield (
@@ -241,127 +236,3 @@ def _of_checkpoints() -> Iterator[tuple[str, Good]]:
     )
     for name, state in states:
         yield f"checkpoint-state-{name}", Good(f"the state is {name}", {"a": Part(())}, state=state)
-
-
-def _pretty(body: Any) -> bytes:
-    """Spaces, line feeds, other escapes, members that no reader knows."""
-    changed = {"more": {"a": [None, 1.5, {}]}, **body, "x": "\u2028"}
-    return (
-        b" "
-        + to_json(changed).replace(b'":', b'" :\r\n\t').replace(b'"records"', b'"\\u0072ecords"')
-        + b"\n "
-    )
-
-
-def _spelled() -> Iterator[tuple[str, Spelled]]:
-    same = [
-        record("17-0-a1", {"m": ["hi"]}, 4, references=("batch/17",)),
-        record("17-1", [1, 2.5, "x"]),
-        record("18-0", None, 2),
-    ]
-    for codec in _CODECS:
-        yield f"spelled-as-the-page-{codec}", Spelled("built byte by byte", Draft(codec=codec), same)
-        yield (
-            f"spelled-bodies-{codec}",
-            Spelled(
-                "unknown members, spaces and escapes in every self-checked body",
-                Draft(
-                    codec=codec,
-                    with_cut=True,
-                    manifest=_pretty,
-                    checkpoint=_pretty,
-                    cut=_pretty,
-                    head=_head_pretty,
-                ),
-                same,
-            ),
-        )
-    yield (
-        "spelled-blocks",
-        Spelled("a block of one row each, with an unknown column", Draft(blocks=_blocks_of_one), same),
-    )
-    yield (
-        "spelled-payloads",
-        Spelled("payloads in every spelling of JSON", Draft(lines=_PAYLOAD_LINES), _PAYLOADS),
-    )
-    yield "spelled-patches", Spelled("patches with spaces and escapes", Draft(lines=_PATCH_LINES), _PATCHED)
-    yield (
-        "spelled-frame-of-stored-blocks",
-        Spelled("a frame of level -5", Draft(codec="zstd", pack=lambda plain: _packed(plain, -5)), same),
-    )
-    yield (
-        "spelled-frame-of-level-19",
-        Spelled("a frame of level 19", Draft(codec="zstd", pack=lambda plain: _packed(plain, 19)), same),
-    )
-    yield (
-        "spelled-frame-of-several-blocks",
-        Spelled("a block of the frame for each 20 bytes", Draft(codec="zstd", pack=_in_blocks), same),
-    )
-
-
-def _head_pretty(body: Any) -> bytes:
-    return b" " + to_json({"more": [], **body}).replace(b'":', b'" : ') + b" "
-
-
-def _blocks_of_one(rows: list[Any]) -> list[bytes]:
-    return [block([row])[:-2] + b', "more" : [ {} ] } \r\n' for row in rows]
-
-
-def _packed(plain: bytes, level: int) -> bytes:
-    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress(plain)
-
-
-def _in_blocks(plain: bytes) -> bytes:
-    packer = zstandard.ZstdCompressor(write_checksum=True).compressobj(size=len(plain))
-    pieces = []
-    for start in range(0, len(plain), 20):
-        pieces += [
-            packer.compress(plain[start : start + 20]),
-            packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK),
-        ]
-    return b"".join((*pieces, packer.flush()))
-
-
-def _line(key: str, payload: bytes, patches: bytes = b"") -> bytes:
-    listed = b',"patches":' + patches if patches else b""
-    return b'{"episode":"%b","boundary":1,"schema":1%b,"payload":%b}\n' % (key.encode(), listed, payload)
-
-
-_PAYLOAD_SPELLINGS: Final[dict[str, tuple[bytes, Any]]] = {
-    "spaces": (b' { "a" :\t[ 1 , 2 ]\r} ', {"a": [1, 2]}),
-    "escapes": (b'"\\u0041\\/\\u00e9\\ud83d\\ude00\\u000A"', "A/é😀\n"),
-    "escaped-keys": (b'{"\\u0061":1,"b\\n":2}', {"a": 1, "b\n": 2}),
-    "exponents": (b"[1E5,1e+5,1.0e5,10E-1,-1e0,0e0,-0e0]", [1e5, 1e5, 1e5, 1.0, -1.0, 0.0, -0.0]),
-    "long-decimals": (
-        b"[0.1000000000000000055511151231257827,9007199254740993.0]",
-        [0.1, 9007199254740992.0],
-    ),
-    "underflow": (b"[1e-400,-1e-400]", [0.0, -0.0]),
-    "minus-zero-is-an-integer": (b"-0", 0),
-}
-_PAYLOAD_LINES: Final = tuple(_line(key, text) for key, (text, _) in _PAYLOAD_SPELLINGS.items())
-_PAYLOADS: Final = [record(key, value, 1) for key, (_, value) in _PAYLOAD_SPELLINGS.items()]
-
-_PATCH_SPELLINGS: Final[dict[str, tuple[bytes, bytes, Any]]] = {
-    "spaces": (b'[ [ [ "a" ] , [ [ 0 , "nan" ] ] ] ]', b'{ "a" : [ null ] }', {"a": [math.nan]}),
-    "escapes": (b'[[["\\u0061"],[[0,"\\u006ean"]]]]', b'{"a":[null]}', {"a": [math.nan]}),
-    "in-many": (b'[[[],[[0,"nan"]]],[[],[[1,"inf"]]]]', b"[null,null]", [math.nan, math.inf]),
-    "without-entries": (b"[[[],[]]]", b"[1]", [1]),
-    "text-of-a-member": (
-        b'[[[],[["a",{"pairs":[[{"str":[55296]},",\\"payload\\":"],["k",",\\"payload\\":{"]]}]]]]',
-        b'{"a":null}',
-        {"a": {"\ud800": ',"payload":', "k": ',"payload":{'}},
-    ),
-    "bare-text-of-a-member": (
-        b'[[[],[["a",{"pairs":[[{"str":[55296]},{"x":1,"payload":2}]]}]]]]',
-        b'{"a":null}',
-        {"a": {"\ud800": {"x": 1, "payload": 2}}},
-    ),
-    "through-a-key-that-is-no-unicode": (
-        b'[[[],[["a",{"pairs":[[{"str":[55296]},[null]]]}]]],[["a",{"str":[55296]}],[[0,"-inf"]]]]',
-        b'{"a":null}',
-        {"a": {"\ud800": [-math.inf]}},
-    ),
-}
-_PATCH_LINES: Final = tuple(_line(key, text, patches) for key, (patches, text, _) in _PATCH_SPELLINGS.items())
-_PATCHED: Final = [record(key, value, 1) for key, (_, _, value) in _PATCH_SPELLINGS.items()]

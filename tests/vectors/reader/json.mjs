@@ -1,190 +1,159 @@
-// Strict JSON, exactly: an integer is a BigInt, a double a number, an object a Map in order.
+// Strict JSON. An integer becomes a BigInt, any other number a Number, an object a Dict.
+import { Dict } from './dict.mjs';
+import { damaged } from './refusal.mjs';
 
-export class Refused extends Error {
-  constructor(code, message) {
-    super(message);
-    this.code = code;
-  }
-}
+// Keeps the parser's own stack from running out. Nothing but members that nobody knows needs more than 257; the limit
+// of an exact value is checked where its patches are in place.
+const DEEPEST = 1000;
 
-export const damaged = (message) => new Refused('damaged', message);
+// With more digits than these have, there is no need to work out the number.
+const SMALLEST = -(2n ** 63n);
+const LARGEST = 2n ** 64n - 1n;
+const MOST_DIGITS = 20;
 
-const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
+const SPACE = /[ \t\r\n]*/y;
+const NUMBER = /(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
-const ESCAPES = { '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const ESCAPE = /\\(?:(["\\/bfnrt])|u([0-9a-fA-F]{4}))/y;
+const ESCAPED = { '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+const WORDS = [['null', null], ['true', true], ['false', false]];
 
-export function text(bytes) {
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+// The text of bytes that have to be UTF-8. A byte order mark stays, for the parser to refuse.
+export function decode(bytes) {
   try {
-    return decoder.decode(bytes);
-  } catch {
-    throw damaged('not UTF-8');
+    return utf8.decode(bytes);
+  } catch (error) {
+    // Node holds no string beyond 512 MiB, which is no fault of the file.
+    throw error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA' ? damaged('not UTF-8') : error;
   }
 }
 
-/** The value of a JSON text with at most `depth` containers one in the other. */
-export function parse(bytes, depth) {
-  const parser = new Parser(text(bytes), depth);
-  parser.spaces();
-  const value = parser.value(0);
-  parser.spaces();
-  if (parser.at !== parser.text.length) throw damaged('text after the JSON value');
+// The value that is all of the text.
+export function parse(text) {
+  const { value, end } = parseAt(text, 0);
+  if (end !== text.length) throw damaged(`JSON: more text at ${end}`);
   return value;
 }
 
+// The value that begins at a place in the text, and where it and the white space after it end.
+export function parseAt(text, start) {
+  const parser = new Parser(text, start);
+  const value = parser.value(0);
+  return { value, end: parser.at };
+}
+
 class Parser {
-  constructor(source, depth) {
-    this.text = source;
-    this.depth = depth;
-    this.at = 0;
+  constructor(text, at) {
+    this.text = text;
+    this.at = at;
   }
 
-  spaces() {
-    while (' \t\r\n'.includes(this.text[this.at] ?? 'x')) this.at += 1;
+  value(depth) {
+    this.space();
+    const value = this.bare(depth);
+    this.space();
+    return value;
   }
 
-  take(literal) {
-    if (!this.text.startsWith(literal, this.at)) throw damaged(`no ${literal} at ${this.at}`);
-    this.at += literal.length;
+  bare(depth) {
+    const first = this.text[this.at];
+    if (first === '"') return this.string();
+    if (first === '{' || first === '[') {
+      if (depth === DEEPEST) throw this.error('nested too deep');
+      return first === '{' ? this.object(depth + 1) : this.array(depth + 1);
+    }
+    for (const [word, value] of WORDS) {
+      if (this.text.startsWith(word, this.at)) {
+        this.at += word.length;
+        return value;
+      }
+    }
+    return this.number();
+  }
+
+  object(depth) {
+    const object = new Dict();
+    this.at += 1;
+    this.space();
+    if (this.skip('}')) return object;
+    do {
+      this.space();
+      const key = this.string();
+      if (object.has(key)) throw this.error('a name twice in an object');
+      this.space();
+      this.need(':');
+      object.set(key, this.value(depth));
+    } while (this.skip(','));
+    this.need('}');
+    return object;
+  }
+
+  array(depth) {
+    const array = [];
+    this.at += 1;
+    this.space();
+    if (this.skip(']')) return array;
+    do {
+      array.push(this.value(depth));
+    } while (this.skip(','));
+    this.need(']');
+    return array;
+  }
+
+  string() {
+    this.need('"');
+    let string = this.match(PLAIN)[0];
+    while (!this.skip('"')) {
+      const escape = this.match(ESCAPE);
+      if (escape === null) throw this.error('no such string');
+      string += escape[1] ? ESCAPED[escape[1]] : String.fromCharCode(parseInt(escape[2], 16));
+      string += this.match(PLAIN)[0];
+    }
+    // UTF-8 holds no surrogates, so one that stands alone came from an escape.
+    if (!string.isWellFormed()) throw this.error('a surrogate in a string');
+    return string;
+  }
+
+  number() {
+    const match = this.match(NUMBER);
+    if (match === null) throw this.error('no value');
+    const [all, integer, fraction, exponent] = match;
+    if (fraction === undefined && exponent === undefined) return this.integer(integer);
+    const number = Number(all);
+    if (!Number.isFinite(number)) throw this.error('a number that no double holds');
+    return number;
+  }
+
+  integer(digits) {
+    const integer = digits.length > MOST_DIGITS ? LARGEST + 1n : BigInt(digits);
+    if (integer < SMALLEST || integer > LARGEST) throw this.error('an integer beyond 64 bits');
+    return integer;
+  }
+
+  space() {
+    this.match(SPACE);
   }
 
   match(pattern) {
     pattern.lastIndex = this.at;
     const match = pattern.exec(this.text);
-    if (match === null) throw damaged(`no JSON at ${this.at}`);
-    this.at = pattern.lastIndex;
+    if (match !== null) this.at = pattern.lastIndex;
     return match;
   }
 
-  value(outside) {
-    switch (this.text[this.at]) {
-      case '{': return this.object(outside + 1);
-      case '[': return this.array(outside + 1);
-      case '"': return this.string();
-      case 't': this.take('true'); return true;
-      case 'f': this.take('false'); return false;
-      case 'n': this.take('null'); return null;
-      default: return this.number();
-    }
-  }
-
-  number() {
-    const [spelled, fraction, exponent] = this.match(NUMBER);
-    if (fraction === undefined && exponent === undefined) {
-      const integer = BigInt(spelled);
-      if (integer < -(2n ** 63n) || integer >= 2n ** 64n) throw damaged('an integer out of range');
-      return integer;
-    }
-    const double = Number(spelled);
-    if (!Number.isFinite(double)) throw damaged('a number beyond a double');
-    return double;
-  }
-
-  string() {
-    this.take('"');
-    let result = '';
-    for (;;) {
-      result += this.match(PLAIN)[0];
-      if (this.text[this.at] === '"') break;
-      this.take('\\');
-      const letter = this.text[this.at];
-      this.at += 1;
-      if (letter === 'u') result += String.fromCharCode(parseInt(this.match(/[0-9a-fA-F]{4}/y)[0], 16));
-      else if (Object.hasOwn(ESCAPES, letter ?? '')) result += ESCAPES[letter];
-      else throw damaged('an unknown escape');
-    }
+  skip(character) {
+    if (this.text[this.at] !== character) return false;
     this.at += 1;
-    if (/[\ud800-\udfff]/u.test(result)) throw damaged('a surrogate');
-    return result;
+    return true;
   }
 
-  /** What stands between brackets, one element at a time. */
-  elements(close, depth, element) {
-    if (depth > this.depth) throw damaged('nested too deep');
-    this.at += 1;
-    this.spaces();
-    if (this.text[this.at] !== close) {
-      for (;;) {
-        element();
-        this.spaces();
-        if (this.text[this.at] === close) break;
-        this.take(',');
-        this.spaces();
-      }
-    }
-    this.at += 1;
+  need(character) {
+    if (!this.skip(character)) throw this.error(`no ${character}`);
   }
 
-  array(depth) {
-    const result = [];
-    this.elements(']', depth, () => result.push(this.value(depth)));
-    return result;
-  }
-
-  object(depth) {
-    const result = new Map();
-    this.elements('}', depth, () => {
-      const name = this.string();
-      if (result.has(name)) throw damaged('a member twice');
-      this.spaces();
-      this.take(':');
-      this.spaces();
-      result.set(name, this.value(depth));
-    });
-    return result;
-  }
-}
-
-/** Members of an object that nobody has checked yet: each must be of exactly its type. */
-export class Fields {
-  constructor(value) {
-    if (!(value instanceof Map)) throw damaged('no object');
-    this.members = value;
-  }
-
-  has(name) {
-    return this.members.has(name);
-  }
-
-  any(name) {
-    if (!this.members.has(name)) throw damaged(`no member ${name}`);
-    return this.members.get(name);
-  }
-
-  string(name, pattern = /^/) {
-    const value = this.any(name);
-    if (typeof value !== 'string' || !pattern.test(value)) throw damaged(`${name} is none`);
-    return value;
-  }
-
-  label(name) {
-    const value = this.string(name);
-    const length = [...value].length;
-    if (length < 1 || length > 256 || /\p{Cc}/u.test(value)) throw damaged(`${name} is no label`);
-    return value;
-  }
-
-  integer(name, low = 0n, high = 2n ** 63n - 1n) {
-    const value = this.any(name);
-    if (typeof value !== 'bigint' || value < low || value > high) throw damaged(`${name} is out of range`);
-    return value;
-  }
-
-  array(name, check = () => true) {
-    const value = this.any(name);
-    if (!Array.isArray(value) || !value.every(check)) throw damaged(`${name} is no such array`);
-    return value;
-  }
-
-  integers(name, low = 0n, high = 2n ** 63n - 1n) {
-    return this.array(name, (each) => typeof each === 'bigint' && each >= low && each <= high);
-  }
-
-  strings(name) {
-    return this.array(name, (each) => typeof each === 'string');
-  }
-
-  object(name) {
-    return new Fields(this.any(name));
+  error(message) {
+    return damaged(`JSON: ${message} at ${this.at}`);
   }
 }

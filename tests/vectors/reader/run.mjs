@@ -1,67 +1,78 @@
-// Reads every valid vector and compares it with its twin; refuses every invalid one, with the code of its twin.
-
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+// Reads all vectors: each has to be as it was published, each valid one has to give what its twin says, and each invalid
+// one has to be refused with the code of its twin.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { readCheckpoint } from './checkpoint.mjs';
+import { decode, parse } from './json.mjs';
+import { readLives } from './life.mjs';
+import { Refusal } from './refusal.mjs';
+import { findRecord } from './segment.mjs';
+import { changedCases } from './sums.mjs';
+import { plain, twinOf } from './twin.mjs';
 
-import { Refused } from './json.mjs';
-import { readCheckpoint, readLife } from './reader.mjs';
-import { tagged } from './values.mjs';
+const here = dirname(fileURLToPath(import.meta.url));
+const vectors = process.argv[2] ?? dirname(here);
 
-const VECTORS = process.argv[2] ?? dirname(dirname(fileURLToPath(import.meta.url)));
+const checkpointOf = (folder) => readCheckpoint(join(folder, 'checkpoint'));
+const livesOf = (folder) => readLives(join(folder, 'lives'));
 
-function asTwin(folder, about) {
-  const { checkpoint, participants } = readCheckpoint(join(folder, 'checkpoint'));
-  const lives = join(folder, 'lives');
-  const names = existsSync(lives) ? readdirSync(lives).sort() : [];
-  return {
-    about,
-    checkpoint: { ...checkpoint, marks: Object.fromEntries(checkpoint.marks), state: tagged(checkpoint.state) },
-    participants: Object.fromEntries(
-      [...participants].map(([name, { kind, records }]) => [
-        name,
-        { kind, records: records.map((each) => ({ ...each, payload: tagged(each.payload) })) },
-      ]),
-    ),
-    lives: names.map((name) => readLife(lives, name)).map(({ life, source }) => ({ life, source_checkpoint_id: source })),
-  };
+// What is wrong with a case, or null.
+const PROBLEM_OF = {
+  valid(folder, { about, ...twin }) {
+    const checkpoint = checkpointOf(folder);
+    if (!isDeepStrictEqual(twinOf(checkpoint, livesOf(folder)), twin)) return 'differs from its twin';
+    return checkpoint.participants.every(findsEach) ? null : 'has a record that is another one when read by itself';
+  },
+  invalid(folder, { verify, lives = null }) {
+    const [checkpoint, run] = [codeOf(() => checkpointOf(folder)), codeOf(() => livesOf(folder))];
+    if (checkpoint !== verify) return `its checkpoint is ${checkpoint ?? 'read'} instead of ${verify ?? 'read'}`;
+    return run === lives ? null : `its lives are ${run ?? 'read'} instead of ${lives ?? 'read'}`;
+  },
+};
+
+function findsEach({ folder, manifest, records }) {
+  const found = (key) => findRecord(folder, manifest, key);
+  return records.every((record) => isDeepStrictEqual(found(record.episode), record))
+    && ['0', 'nobody', 'zzz'].every((key) => found(key) === undefined || records.some(({ episode }) => episode === key));
 }
 
-/** Beside payloads, a twin has plain numbers: BigInt, so that none is rounded. */
-function readTwin(path) {
-  const source = readFileSync(path, 'utf8').replace(/"(sequence|boundary|schema|life)":([0-9]+)/g, '"$1":"n$2"');
-  return JSON.parse(source.replace(/"marks":\{[^}]*\}/, (marks) => marks.replace(/:([0-9]+)/g, ':"n$1"')));
-}
-
-const plain = (value) => JSON.parse(JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `n${each}` : each)));
-
-function problemOf(kind, name) {
-  const folder = join(VECTORS, kind, name);
-  const twin = readTwin(join(folder, 'twin.json'));
+// The code with which a call refuses, or null.
+function codeOf(call) {
   try {
-    const read = asTwin(folder, twin.about);
-    if (kind === 'invalid') return 'was not refused';
-    return isDeepStrictEqual(plain(read), twin) ? null : 'is not what the twin says';
+    call();
+    return null;
   } catch (error) {
-    if (!(error instanceof Refused)) return `failed: ${error.stack}`;
-    if (kind === 'valid') return `was refused: ${error.message}`;
-    return error.code === twin.verify ? null : `was refused as ${error.code}, not ${twin.verify}: ${error.message}`;
+    if (error instanceof Refusal) return error.code;
+    throw error;
   }
 }
 
-let failed = 0;
-for (const kind of ['valid', 'invalid']) {
-  const names = readdirSync(join(VECTORS, kind)).sort();
-  for (const name of names) {
-    const problem = problemOf(kind, name);
-    if (problem !== null) {
-      failed += 1;
-      console.error(`${kind}/${name} ${problem}`);
-    }
+function check(kind, name) {
+  const folder = join(vectors, kind, name);
+  try {
+    return PROBLEM_OF[kind](folder, plain(parse(decode(readFileSync(join(folder, 'twin.json'))))));
+  } catch (error) {
+    return error.stack;
   }
-  console.log(`${kind}: ${names.length} vectors`);
-  if (names.length === 0) failed += 1;
 }
-console.log(failed === 0 ? 'All as their twins say.' : `${failed} are not as their twins say.`);
-process.exitCode = failed === 0 ? 0 : 1;
+
+// Whether there are cases of a kind, and all are as they have to be; says how many.
+function checkAll(kind, done) {
+  const root = join(vectors, kind);
+  const names = existsSync(root) ? readdirSync(root).sort() : [];
+  const problems = names.map((name) => [name, check(kind, name)]).filter(([, problem]) => problem !== null);
+  for (const [name, problem] of problems) console.error(`${kind}/${name}: ${problem}`);
+  console.log(`${kind}: ${names.length - problems.length} of ${names.length} ${done}`);
+  return names.length > 0 && problems.length === 0;
+}
+
+const changed = changedCases(vectors, Object.keys(PROBLEM_OF));
+for (const name of changed) console.error(`${name}: not as SHA256SUMS says`);
+const good = [
+  changed.length === 0,
+  checkAll('valid', 'read as their twins say'),
+  checkAll('invalid', 'refused as their twins say'),
+];
+process.exitCode = good.every(Boolean) ? 0 : 1;

@@ -1,0 +1,3 @@
+import { createHash } from 'node:crypto';
+
+export const digestOf = (bytes) => createHash('sha256').update(bytes).digest('hex');

@@ -1,0 +1,124 @@
+"""What schemas are made of: the words of FORMAT.md, with the patterns and limits of the package."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ckptfmt import fields, identity, manifest, patches
+from ckptfmt.encoding import MAX_INTEGER
+from ckptfmt.limits import DEFAULT_LIMITS as LIMITS
+
+Schema = dict[str, Any]
+
+NULL: Final[Schema] = {"type": "null"}
+TEXT: Final[Schema] = {"type": "string"}
+VALUE: Final[Schema] = {"description": "Any value; null stands where a patch belongs."}
+
+MAX_ATTEMPT: Final = 10**LIMITS.attempt_digits - 1
+_ROLLOUT_ID: Final = identity._ROLLOUT_ID.pattern
+_SUFFIX: Final = identity._SUFFIX.pattern.removesuffix(r"\Z")
+_SUFFIX_CHARACTERS: Final = len("-a") + LIMITS.attempt_digits
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def whole(low: int, high: int = MAX_INTEGER) -> Schema:
+    return {"type": "integer", "minimum": low, "maximum": high}
+
+
+def text(pattern: str, **more: Any) -> Schema:
+    """A string, all of which is as ``pattern`` says."""
+    return {"type": "string", **more, "pattern": f"^{pattern}$"}
+
+
+def array(items: Schema, **more: Any) -> Schema:
+    return {"type": "array", **more, "items": items}
+
+
+def pair(first: Any, second: Any) -> Schema:
+    return {"type": "array", "prefixItems": [first, second], "minItems": 2, "maxItems": 2}
+
+
+def members(properties: Schema, optional: frozenset[str] = frozenset(), **more: Any) -> Schema:
+    """An object with these members, of which all but ``optional`` have to be there."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "required": required, **more, "properties": properties}
+
+
+def only(name: str, value: Schema) -> Schema:
+    """An object of this one member."""
+    return members({name: value}, additionalProperties=False)
+
+
+def or_null(value: Schema) -> Schema:
+    return {"anyOf": [NULL, value]}
+
+
+def keyed(names: Schema, values: Schema) -> Schema:
+    """An object with any number of members."""
+    return {"type": "object", "propertyNames": names, "additionalProperties": values}
+
+
+def _patch(path: Schema, place: Schema, about: str) -> Schema:
+    return {"description": about, **pair(path, array(pair(place, ref("patchValue"))))}
+
+
+def _segment() -> Schema:
+    endings = {codec: {"properties": {"file": {"pattern": f"\\{end}$"}}} for codec, end in _ENDINGS.items()}
+    codec = {"properties": {"codec": {"const": "zstd"}}}
+    properties = {
+        "file": text(manifest._SEGMENT_FILE.pattern),
+        "stored": ref("positive"),
+        "plain": ref("positive"),
+        "records": ref("positive"),
+        "codec": {"enum": list(manifest.CODECS)},
+    }
+    return {**members(properties), "if": codec, "then": endings["zstd"], "else": endings["none"]}
+
+
+_ENDINGS: Final = {codec: f".{ending.rpartition('.')[2]}" for codec, ending in manifest.CODECS.values()}
+
+DEFINITIONS: Final[dict[str, Schema]] = {
+    "label": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": fields._LABEL_CHARACTERS,
+        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+    },
+    "integer": whole(0),
+    "positive": whole(1),
+    "digest": text(fields._DIGEST.pattern),
+    "folder": text(_ROLLOUT_ID, maxLength=LIMITS.participant_name_characters),
+    "participantName": text(fields._NAME.pattern, maxLength=LIMITS.participant_name_characters),
+    "rolloutId": text(f"(?!.*{_SUFFIX}$){_ROLLOUT_ID}", maxLength=LIMITS.rollout_id_bytes),
+    "captureKey": text(
+        # Neither two suffixes, nor one that is too long, nor a rollout id that is.
+        f"(?!.*{_SUFFIX}{_SUFFIX}$)"
+        f"(?!.*-a[1-9][0-9]{{{LIMITS.attempt_digits},}}$)"
+        f"(?=.{{1,{LIMITS.rollout_id_bytes}}}({_SUFFIX})?$)"
+        f"{_ROLLOUT_ID}",
+        maxLength=LIMITS.rollout_id_bytes + _SUFFIX_CHARACTERS,
+    ),
+    "segment": _segment(),
+    "patches": array(ref("patch"), minItems=1),
+    "patch": {
+        "anyOf": [
+            _patch(array(ref("place")), ref("place"), "In a container."),
+            _patch(NULL, NULL, "The payload itself."),
+        ]
+    },
+    "place": {"anyOf": [TEXT, {"type": "integer", "minimum": 0}, ref("points")]},
+    "member": {"anyOf": [TEXT, ref("points")]},
+    "points": only("str", array(whole(0, 0x10FFFF))),
+    "patchValue": {
+        "anyOf": [
+            {"enum": list(patches._FLOATS)},
+            only("int", text(patches._HEX.pattern)),
+            ref("points"),
+            only("pairs", array(pair(ref("member"), True))),
+        ]
+    },
+}
+"""What several schemas name."""
