@@ -40,13 +40,13 @@ def full() -> Iterator[dict[str, Any]]:
     """Under ten minutes."""
     for shape in ("text", "tokens", "small"):
         for case in CASES:
-            yield from rows.compared(case, Load(shape, 300), 3)
+            yield from rows.compared(case, Load(shape, 200), 3)
     for case in ("commit-local", "restore-decoded"):
         yield from rows.compared(case, Load("mixed", 150), 1, PEERS)
     for nan in (0.01, 1.0):
         for shape in ("text", "tokens", "small"):
             for case in ("commit-local", "restore-decoded"):
-                yield rows.compared(case, Load(shape, 150, nan=nan), 1)[0]
+                yield rows.compared(case, Load(shape, 100, nan=nan), 1)[0]
     for shape in ("text", "tokens", "small"):
         yield rows.compared("commit-local", Load(shape, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 100_000, 1000), 1)[0]

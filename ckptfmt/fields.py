@@ -16,6 +16,10 @@ FORMAT: Final = 1
 MAX_INTEGER: Final = 2**63 - 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_OF_A_FILE: Final = re.compile(
+    r"(?:^|/)((?:manifest|cut|checkpoint)\.json|(?:records|index)-[0-9a-f]{64}\.json(?:l|l\.zst)?)(?:/|$)",
+    re.IGNORECASE,
+)
 _LABEL_CHARACTERS: Final = 256
 
 
@@ -158,5 +162,10 @@ def check_participant_name(text: object) -> str:
         raise InvalidId(
             "a participant's name is made of segments [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', "
             f"at most {DEFAULT_LIMITS.participant_name_characters} characters, not {ascii(text)[:80]}"
+        )
+    taken = _OF_A_FILE.search(text)
+    if taken is not None:
+        raise InvalidId(
+            f"participant {text}: files of the format are named like {taken[1]}; use another name"
         )
     return text

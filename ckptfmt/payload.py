@@ -52,6 +52,9 @@ class JsonPayload:
         """The patches as a list that JSON can hold: ``[[container path, [[key or index, value], …]], …]``."""
         return list(orjson.loads(self.patch_data)) if self.patch_data else []
 
+    def __repr__(self) -> str:
+        return f"<JsonPayload of {self.size} bytes>"
+
     @property
     def size(self) -> int:
         """Bytes of the payload's text."""

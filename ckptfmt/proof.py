@@ -233,7 +233,9 @@ class Walk:
         kinds = set(map(type, copied))
         if not kinds <= {str}:
             names = ", ".join(sorted(_type_name(kind) for kind in kinds - {str}))
-            raise self._inexact(node.path(), f"a dict key is of type {names}; keys are str")
+            raise self._inexact(
+                node.path(), f"a dict key is of type {names}; keys are str (ckptfmt.plain makes them so)"
+            )
         return is_unicode("".join(copied))
 
     def _inexact(self, steps: list[str | int], reason: str) -> InexactValue:
@@ -276,7 +278,7 @@ def _hint(kind: type) -> str:
         return "; save its .value"
     if hasattr(kind, "item") and hasattr(kind, "tolist"):
         return "; save .item() or .tolist()"
-    return "; save None, bool, int, float, str, list or dict, of exactly these types"
+    return "; save None, bool, int, float, str, list or dict, of exactly these types, or ckptfmt.plain(value)"
 
 
 _HINTS: Final[dict[type, str]] = {

@@ -11,7 +11,7 @@ from typing import Final, Literal, Self
 
 from ckptfmt.batch import LARGE_LINE
 from ckptfmt.encoding import Record, encode_line
-from ckptfmt.errors import Damaged, LimitExceeded, NotFound, SnapshotChanged
+from ckptfmt.errors import Damaged, LimitExceeded, NotFound, SnapshotChanged, wrong_type
 from ckptfmt.fields import check_label, check_participant_name
 from ckptfmt.gate import Gate
 from ckptfmt.limits import KIB, Limits
@@ -89,6 +89,8 @@ class Recorder(ABC):
         :class:`Stopped`, :class:`SnapshotChanged`, and, for a segment before, :class:`StoreError` (see
         :meth:`retry`).
         """
+        if not isinstance(record, Record):
+            raise wrong_type("write", "a Record", record)
         self._check_open()
         self._gate.check()
         self._pipeline.raise_failure()

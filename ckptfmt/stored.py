@@ -42,7 +42,7 @@ def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits =
         ):
             raise Damaged(
                 f"{file}: a frame states {header.content_size} bytes and a window of {header.window_size}; "
-                f"it needs {least} to {most} bytes, a window up to {limits.window_bytes}, and a checksum",
+                f"it needs {_range(least, most)} bytes, a window up to {limits.window_bytes}, and a checksum",
                 file=file,
             )
         unpacked = zstandard.ZstdDecompressor(max_window_size=limits.window_bytes).decompress(
@@ -55,6 +55,10 @@ def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits =
             f"{file}: a frame holds {len(unpacked)} bytes, not {header.content_size} as it states", file=file
         )
     return unpacked
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 class CheckedLine:

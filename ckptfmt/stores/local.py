@@ -21,7 +21,7 @@ from ckptfmt.errors import (
 )
 from ckptfmt.stores.base import Entry
 from ckptfmt.stores.disk import Disk
-from ckptfmt.stores.staging import StagedFile, failed
+from ckptfmt.stores.staging import StagedFile, failed, no_directory
 
 TEMPORARY_PREFIX: Final = ".ckptfmt-"
 """Files that only a killed process can leave behind start with this."""
@@ -279,7 +279,7 @@ class LocalStore:
         try:
             with os.scandir(path) as found:
                 return sorted(Entry(each.name, each.is_dir()) for each in found)
-        except (FileNotFoundError, NotADirectoryError):
-            raise NotFound(f"{path}: there is no such directory") from None
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise no_directory(path, error) from None
         except OSError as error:
             raise failed("list", path, error) from error

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
-from ckptfmt.errors import Stopped, StoreError, UnusableDirectory
+from ckptfmt.errors import NotFound, Stopped, StoreError, UnusableDirectory
 from ckptfmt.stores.base import Buffer
 from ckptfmt.stores.disk import Disk
 
@@ -16,7 +16,7 @@ _PIECE: Final = 1024 * 1024
 _UNUSABLE: Final = frozenset(
     {errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
 )
-_READING: Final = frozenset({"open", "read", "list"})
+_READING: Final = frozenset({"open", "read", "list", "look at"})
 
 
 def failed(doing: str, path: str, error: OSError, written: int | None = None) -> StoreError:
@@ -33,6 +33,13 @@ def failed(doing: str, path: str, error: OSError, written: int | None = None) ->
     return kind(
         f"cannot {doing} {path}{progress}: {reason}; {advice}", errno=error.errno, path=path, written=written
     )
+
+
+def no_directory(path: str, error: OSError) -> NotFound:
+    """The error where a directory was to be listed and there is none."""
+    if error.errno == errno.ENOTDIR:
+        return NotFound(f"{path}: this is a file, or below one, and no directory")
+    return NotFound(f"{path}: there is no such directory")
 
 
 class StagedFile:

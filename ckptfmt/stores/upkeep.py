@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from ckptfmt.errors import CheckpointError, NotFound, StoreError, Unsupported, UnusableDirectory
+from ckptfmt.errors import CheckpointError, NotFound, Unsupported, UnusableDirectory
 from ckptfmt.stores.base import Store
 from ckptfmt.stores.local import TEMPORARY_PREFIX, LocalStore
+from ckptfmt.stores.staging import failed, no_directory
 
 
 class Found(NamedTuple):
@@ -53,10 +54,10 @@ def look(store: Store, folder: str = "") -> list[Found]:
                             status.st_mtime,
                         )
                     )
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFound(f"{path}: there is no such directory") from None
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise no_directory(path, error) from None
     except OSError as error:
-        raise _failed("list", path, error) from error
+        raise failed("list", path, error) from error
     return sorted(found)
 
 
@@ -83,7 +84,7 @@ def now(store: Store) -> float:
     except UnusableDirectory:
         return time.time()
     except OSError as error:
-        raise _failed("look at", path, error) from error
+        raise failed("look at", path, error) from error
     finally:
         with suppress(CheckpointError):
             store.delete(probe)
@@ -101,10 +102,3 @@ def _local(store: Store) -> LocalStore:
     if not isinstance(store, LocalStore):
         raise Unsupported(f"{store.url}: only runs on a local disk can be listed yet")
     return store
-
-
-def _failed(doing: str, path: str, error: OSError) -> StoreError:
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return StoreError(
-        f"cannot {doing} {path}: {reason}; see who may read it, or try again", errno=error.errno, path=path
-    )

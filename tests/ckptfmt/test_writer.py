@@ -481,3 +481,29 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
         os.umask(before)
     modes = {(tmp_path / name).stat().st_mode & 0o777 for name in files_below(tmp_path)}
     assert modes == {0o640}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "manifest.json",
+        "a/Cut.json",
+        "checkpoint.json/a",
+        f"records-{'0' * 64}.jsonl.zst",
+        f"index-{'a' * 64}.json",
+    ],
+)
+def test_a_participant_is_not_named_like_a_file(tmp_path: Path, name: str) -> None:
+    """A file and a folder of one name cannot lie beside each other."""
+    with pytest.raises(ckptfmt.InvalidId, match="files of the format are named like"):
+        ckptfmt.create(tmp_path, participant=name, kind="agent", checkpoint_id="c")
+    ckptfmt.create(tmp_path, participant=f"{name}x", kind="agent", checkpoint_id="c")
+
+
+def test_what_is_no_record_is_refused_by_its_type(tmp_path: Path) -> None:
+    with _create(tmp_path) as writer:
+        with pytest.raises(TypeError, match="write takes a Record, not a value of type dict"):
+            writer.write({"messages": []})  # type: ignore[arg-type]
+        assert writer.accepted == 0
+        writer.write(record("r"))
+    assert writer.manifest.records == 1

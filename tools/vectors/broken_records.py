@@ -42,6 +42,7 @@ _ENVELOPES: Final[dict[str, tuple[bytes, bytes]]] = {
     "schema-null": (b'"schema":1', b'"schema":null'),
     "schema-2-63": (b'"schema":1', b'"schema":9223372036854775808'),
     "schema-missing": (b',"schema":1', b""),
+    "patches-space-after": (b'"nan"]]]],', b'"nan"]]]] ,'),
     "references-empty": (b'["a\\n"]', b"[]"),
     "references-number": (b'["a\\n"]', b"[1]"),
     "references-string": (b'["a\\n"]', b'"a"'),
