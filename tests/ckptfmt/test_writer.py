@@ -488,7 +488,7 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
     [
         "manifest.json",
         "a/Cut.json",
-        "checkpoint.json/a",
+        "a/checkpoint.json",
         f"records-{'0' * 64}.jsonl.zst",
         f"index-{'a' * 64}.json",
     ],
