@@ -54,7 +54,6 @@ class Batch:
         else:
             self._buffer.seek(start)
             self._buffer.writelines(line)
-        # In one step, as this may be interrupted anywhere: before it, nothing was taken.
         self.lines.append(Added(start + length, length, crc, episode, boundary))
 
     def chunks(self) -> Sequence[Buffer]:

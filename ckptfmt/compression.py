@@ -25,7 +25,7 @@ class Compressor:
         """The batch as one frame, in pieces. The same batch gives the same bytes."""
         try:
             return self._threads.submit(self._compress, batch)
-        except RuntimeError:  # the interpreter is ending, and starts no threads
+        except RuntimeError:  # no thread can be started: the interpreter is ending, or there are too many
             done: Future[list[bytes]] = Future()
             done.set_result(self._compress(batch))
             return done

@@ -20,7 +20,8 @@ def payloads(records: Iterable[StoredRecord]) -> list[Exact]:
     """
     was_enabled = gc.isenabled()
     try:
-        gc.disable()
+        if was_enabled:  # else somebody else pauses it, and will end that
+            gc.disable()
         values = [record.payload for record in records]
         if was_enabled and gc.get_freeze_count() == 0:
             # Young objects become old ones without being looked at: else the next allocation anywhere would

@@ -4,7 +4,6 @@ at most 250 deep. `encode` proves that and encodes, as one step; how is in `proo
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 from ckptfmt import proof
@@ -27,15 +26,15 @@ def encode(value: Exact, *, episode: str | None = None, limits: Limits = DEFAULT
     Raises :class:`LimitExceeded` for a value of more than ``limits.record_values`` values, or more bytes than
     ``limits.record_bytes``. ``episode`` is only for the errors.
     """
-    encoded = encode_unless_large(value, sys.maxsize, episode=episode, limits=limits)
+    encoded = encode_unless_large(value, None, episode=episode, limits=limits)
     assert encoded is not None
     return encoded
 
 
 def encode_unless_large(
-    value: Exact, size: int, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS
+    value: Exact, size: int | None, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Encoded | None:
-    """The same; None when the text would have more than about ``size`` bytes."""
+    """The same; None when the text would have more than about ``size`` bytes (None: however many)."""
     proved = proof.encode(value, episode, limits, size)
     if proved is None:
         return None

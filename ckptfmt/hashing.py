@@ -32,7 +32,7 @@ class BackgroundHash:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckptfmt-hash")
         try:
             self._behind.append(self._thread.submit(self._hash.update, data))
-        except RuntimeError:  # the interpreter is ending, and starts no threads
+        except RuntimeError:  # no thread can be started: the interpreter is ending, or there are too many
             self._wait(0)
             self._hash.update(data)
         self._wait(_PIECES_BEHIND)

@@ -83,7 +83,8 @@ def decode(data: bytes, patch_data: bytes = b"") -> Exact:
     try:
         # Collections cannot find anything in what is decoded, and cost as much as decoding. This is done in
         # the frame itself, and by no context manager: an interrupt at any moment leaves them as they were.
-        gc.disable()
+        if was_enabled:  # else somebody else pauses it, and will end that
+            gc.disable()
         value = _loads(data)
         return apply_patches(value, orjson.loads(patch_data)) if patch_data else value
     except orjson.JSONDecodeError as error:

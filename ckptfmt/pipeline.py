@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, NamedTuple
+from typing import Final
 
 from ckptfmt.batch import Batch
 from ckptfmt.compression import Compressor
@@ -25,84 +25,94 @@ THREADS: Final = "ckptfmt"
 """What the names of our threads begin with."""
 
 _POLL_SECONDS: Final = 0.05
+_LOOK_AGAIN_SECONDS: Final = 1.0
 
 
-class _Waiting(NamedTuple):
-    batch: Batch
-    frame: Future[list[bytes]] | None
+class _Waiting:
+    """A batch, and its frame once it is being compressed."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.frame: Future[list[bytes]] | None = None
 
 
 class Pipeline:
-    """Moves batches from the caller's thread to the store. All public methods are for the caller's thread."""
+    """Moves batches from the caller's thread to the store. All public methods are for the caller's thread.
+
+    That one is often the main thread, where Ctrl-C may interrupt any Python code: so it holds the lock by
+    itself (which is C) and never waits for the condition.
+    """
 
     def __init__(self, packer: Packer, limits: Limits) -> None:
         self.packer = packer
         self.placed: list[Segment] = []
         self._limits = limits
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)  # for the threads
+        self._progress = threading.Lock()  # for the caller: held until something changes
+        self._progress.acquire()
         self._queue: deque[_Waiting] = deque()
         self._spare: list[Batch] = []
         self._failure: BaseException | None = None
+        self._finishing = False
         self._ending = False
         self._threads: list[threading.Thread] = []
-        self._compressor: Compressor | None = None
 
     def spare(self) -> Batch:
         """An empty batch."""
         return self._spare.pop() if self._spare else Batch()
 
     def offer(self, batch: Batch) -> bool:
-        """Hand over ``batch`` if that needs no waiting; raises nothing."""
-        with self._changed:
+        """Hand over ``batch`` if that needs no waiting. Raises RuntimeError when no thread can be started."""
+        with self._lock:
             if self._failure is not None or not self._has_room(batch):
                 return False
+            self._finishing = False
             self._start()
-            frame = None if self._compressor is None else self._compressor.submit(batch)
-            self._queue.append(_Waiting(batch, frame))
-            self._changed.notify_all()
+            self._queue.append(_Waiting(batch))
+            self._work.notify_all()
             return True
 
-    def hand_over(self, batch: Batch, check: Callable[[], None]) -> None:
-        """Hand over ``batch``, waiting for room. Raises what a thread failed with, or what ``check``
-        raises."""
+    def wait_for_room(self, batch: Batch, check: Callable[[], None]) -> None:
+        """Wait until ``batch`` can be offered. Raises what a thread failed with, or what ``check`` raises."""
         self._wait(lambda: self._has_room(batch), check)
-        self.offer(batch)
 
     def _has_room(self, batch: Batch) -> bool:
         waiting = sum(each.batch.size for each in self._queue)
         return waiting == 0 or waiting + batch.size <= self._limits.waiting_bytes
 
     def finish(self, check: Callable[[], None]) -> None:
-        """Wait until everything handed over is placed. Raises like :meth:`hand_over`."""
-        self._wait(lambda: not self._queue, check)
-        with self._changed:
-            self.packer.finish()  # the packing thread has nothing to do, and we hold the lock
-            if self.packer.closed:
-                self._start()
-            self._changed.notify_all()
-        self._wait(lambda: not self.packer.closed, check)
+        """Wait until everything handed over is placed. Raises like :meth:`wait_for_room`."""
+        with self._lock:
+            self._finishing = True
+            self._work.notify_all()
+        self._wait(lambda: not (self._queue or self.packer.is_open or self.packer.closed), check)
 
     def raise_failure(self) -> None:
         failure = self._failure  # no lock: it is asked before every record
         if failure is not None:
             raise failure
 
-    def go_on(self) -> None:
+    def go_on(self) -> bool:
         """After a StoreError: the threads try again what failed. Any other failure is final, and raised
-        again."""
-        with self._changed:
+        again. False: the store lost bytes, so that nothing can go on."""
+        with self._lock:
+            if self.packer.lost:
+                return False
             if isinstance(self._failure, StoreError):
                 self._failure = None
-            self._changed.notify_all()
+            self._work.notify_all()
         self.raise_failure()
+        return True
 
     def close(self) -> None:
-        """End the threads (what is being written gives up) and free what waits. Harmless when repeated."""
-        with self._changed:
+        """End the threads (what is being written gives up) and free what waits.
+
+        Harmless when repeated, also after it was interrupted itself.
+        """
+        with self._lock:
             self._ending = True
-            self._changed.notify_all()
-        if self._compressor is not None:
-            self._compressor.close()
+            self._work.notify_all()
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -115,75 +125,95 @@ class Pipeline:
     def _wait(self, ready: Callable[[], bool], check: Callable[[], None]) -> None:
         while True:
             check()
-            with self._changed:
+            with self._lock:
                 if self._failure is not None:
                     raise self._failure
                 if ready():
                     return
-                # A gate that is stopped does not notify us: look again soon.
-                self._changed.wait(_POLL_SECONDS)
+            # A gate that is stopped does not notify us: look again soon.
+            self._progress.acquire(timeout=_POLL_SECONDS)
 
     def _start(self) -> None:
-        if not self._threads:
-            if self.packer.codec == "zstd":
-                self._compressor = Compressor()
+        loops = ((self._pack_all, "pack"), (self._place_all, "place"))
+        for loop, name in loops[len(self._threads) :]:
             # Daemons: a process that ends without closing its writers must not hang.
-            self._threads = [
-                threading.Thread(target=self._pack_all, name=f"{THREADS}-pack", daemon=True),
-                threading.Thread(target=self._place_all, name=f"{THREADS}-place", daemon=True),
-            ]
-            for thread in self._threads:
-                thread.start()
+            thread = threading.Thread(target=loop, name=f"{THREADS}-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def _await_work(self, ready: Callable[[], bool]) -> bool:
         """For the threads: False when they are to end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._ending or (self._failure is None and ready()))
+        with self._lock:
+            while not self._ending and (self._failure is not None or not ready()):
+                # Not for ever: an interrupt in the caller's thread may have swallowed the notice.
+                self._work.wait(_LOOK_AGAIN_SECONDS)
             return not self._ending
 
     def _may_pack(self) -> bool:
-        return bool(self._queue) and len(self.packer.closed) < self._limits.unplaced_segments
+        work = bool(self._queue) or (self._finishing and self.packer.is_open)
+        return work and len(self.packer.closed) < self._limits.unplaced_segments
 
     def _pack_all(self) -> None:
-        while self._await_work(self._may_pack):
-            waiting = self._queue[0]
-            try:
-                self._pack(waiting)
-            except BaseException as error:  # it belongs to the caller's thread
-                self._fail(error)
-            else:
-                waiting.batch.clear()
-                self._spare.append(waiting.batch)
-                with self._changed:
-                    self._queue.popleft()
-                    self._changed.notify_all()
+        compressor = Compressor() if self.packer.codec == "zstd" else None
+        try:
+            while self._await_work(self._may_pack):
+                try:
+                    self._pack(compressor)
+                except BaseException as error:  # it belongs to the caller's thread
+                    self._fail(error)
+        finally:
+            if compressor is not None:
+                compressor.close()
 
-    def _pack(self, waiting: _Waiting) -> None:
-        batch, frame = waiting
+    def _pack(self, compressor: Compressor | None) -> None:
+        """Pack the first batch, or, when there is none and no more will come, finish the segment."""
+        if not self._queue:
+            with self._lock:  # whoever waits sees the segment either open or closed
+                self.packer.finish()
+                self._tell()
+            return
+        if compressor is not None:
+            for each in list(self._queue):
+                if each.frame is None:
+                    each.frame = compressor.submit(each.batch)
+        batch, frame = self._queue[0].batch, self._queue[0].frame
         self.packer.add(batch, batch.chunks() if frame is None else frame.result(), self._is_ending)
+        batch.clear()
+        self._spare.append(batch)
+        with self._lock:
+            self._queue.popleft()
+            self._tell()
+
+    def _may_place(self) -> bool:
+        return bool(self.packer.closed) or self.packer.unsettled >= self._limits.settle_bytes
 
     def _place_all(self) -> None:
-        packer = self.packer
-        while self._await_work(lambda: bool(packer.closed) or packer.unsettled >= self._limits.settle_bytes):
+        while self._await_work(self._may_place):
             try:
-                if packer.closed:
+                if self.packer.closed:
                     self._place()
                 else:
-                    packer.settle()
+                    self.packer.settle()
             except BaseException as error:  # it belongs to the caller's thread
                 self._fail(error)
 
     def _place(self) -> None:
         closed = self.packer.closed[0]
         closed.staged.place(closed.segment.file, self._is_ending)
-        with self._changed:
+        with self._lock:
             self.packer.closed.popleft()
             self.placed.append(closed.segment)
-            self._changed.notify_all()
+            self._tell()
         closed.staged.discard()
 
     def _fail(self, error: BaseException) -> None:
-        with self._changed:
+        with self._lock:
             if self._failure is None:  # two threads may fail: the first one says why
                 self._failure = error
-            self._changed.notify_all()
+            self._tell()
+
+    def _tell(self) -> None:
+        """Something has changed, for whoever waits."""
+        self._work.notify_all()
+        if self._progress.locked():
+            self._progress.release()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 from enum import Enum
 from math import isfinite
+from sys import maxsize
 from types import NoneType
 from typing import Any, Final, NamedTuple
 
@@ -40,7 +41,7 @@ COMPILED: Final = not __file__.endswith(".py")
 """Whether this module is the compiled form."""
 
 if COMPILED:
-    from ckptfmt.scan import LARGE, PLAIN, count_sound, judge
+    from ckptfmt.scan import LARGE, MANY, PLAIN, count_sound, judge
 
 _CONTAINERS: Final = frozenset({list, dict})
 _LEFT_TO_ORJSON: Final = frozenset({str, int, bool, NoneType})
@@ -50,7 +51,7 @@ _INT_MAX: Final = 2**64 - 1
 _dumps: Final = orjson.dumps
 
 
-def encode(value: Exact, episode: str | None, limits: Limits, size: int) -> tuple[bytes, bytes] | None:
+def encode(value: Exact, episode: str | None, limits: Limits, size: int | None) -> tuple[bytes, bytes] | None:
     """The JSON of an exact value, and of its patches (empty when it needs none); None when it would have more
     than about ``size`` bytes.
 
@@ -59,15 +60,18 @@ def encode(value: Exact, episode: str | None, limits: Limits, size: int) -> tupl
     was_enabled = gc.isenabled()
     try:
         # Compiled, nothing comes between this and the end but a finalizer, which could give up the GIL.
-        gc.disable()
+        if was_enabled:  # else somebody else pauses it, and will end that
+            gc.disable()
         if COMPILED:
-            found = judge(value, limits.depth, limits.record_values, size)
+            found = judge(value, limits.depth, limits.record_values, maxsize if size is None else size)
             if found == PLAIN:
                 return _dumps(value), b""
             if found == LARGE:
                 return None
+            if found == MANY:
+                raise too_many(episode, limits)
         else:
-            if estimate(value, size) >= size:
+            if size is not None and estimate(value, size) >= size:
                 return None
             proved = plain_copy(value, limits)
             if proved is not NOT_PLAIN:
@@ -150,10 +154,7 @@ class Walk:
     def _add_to_total(self, count: int) -> None:
         self._total += count
         if self._total > self._limits.record_values:
-            raise LimitExceeded(
-                f"{where(self._episode)}the payload has more than {self._limits.record_values} values; "
-                "does it hold the same object many times?"
-            )
+            raise too_many(self._episode, self._limits)
 
     def _check(self, node: _Node) -> None:
         container = node.container
@@ -264,6 +265,13 @@ class Walk:
 
 def where(episode: str | None) -> str:
     return "" if episode is None else f"episode {episode}: "
+
+
+def too_many(episode: str | None, limits: Limits) -> LimitExceeded:
+    return LimitExceeded(
+        f"{where(episode)}the payload has more than {limits.record_values} values; "
+        "does it hold the same object many times?"
+    )
 
 
 def _type_name(kind: type) -> str:

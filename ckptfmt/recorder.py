@@ -81,9 +81,11 @@ class Recorder(ABC):
         self._closed = False
         self.accepted = 0
         """Records taken so far; after an error, the number of the record to go on with."""
+        self._is_midway = False
 
     def write(self, record: Record) -> None:
-        """Take one record; ``accepted`` then counts it. A call that raises has taken nothing.
+        """Take one record; ``accepted`` then counts it. A call that raises has taken nothing (one that Ctrl-C
+        interrupted may have: ``accepted`` says so, or the next call asks for :meth:`retry`).
 
         Raises :class:`InexactValue`, :class:`LimitExceeded` (a second record of one rollout, too),
         :class:`Stopped`, :class:`SnapshotChanged`, and, for a segment before, :class:`StoreError` (see
@@ -91,7 +93,7 @@ class Recorder(ABC):
         """
         if not isinstance(record, Record):
             raise wrong_type("write", "a Record", record)
-        self._check_open()
+        self._check_usable()
         self._gate.check()
         self._pipeline.raise_failure()
         if self._batch.full:
@@ -108,6 +110,7 @@ class Recorder(ABC):
         alone = size >= self._limits.segment_bytes
         if self._batch.lines and (alone or size >= LARGE_LINE):
             self._hand_over()
+        self._is_midway = True
         self._rollouts.add(rollout)
         batch = self._batch
         batch.add(line, size, key, record.boundary)
@@ -115,8 +118,8 @@ class Recorder(ABC):
         self.accepted += 1
         if alone or batch.full or batch.size >= self._batch_bytes:
             batch.full = True
-            if self._pipeline.offer(batch):
-                self._batch = self._pipeline.spare()
+            self._offer()
+        self._is_midway = False
         self._yield_after(size)
 
     def _yield_after(self, size: int) -> None:
@@ -131,12 +134,20 @@ class Recorder(ABC):
 
     def _hand_over(self) -> None:
         """Give the batch to the pipeline, waiting for room; when that raises, the batch is still here."""
-        self._pipeline.hand_over(self._batch, self._gate.check)
-        self._batch = self._pipeline.spare()
+        while not self._offer():
+            self._pipeline.wait_for_room(self._batch, self._gate.check)
+
+    def _offer(self) -> bool:
+        self._is_midway = True
+        taken = self._pipeline.offer(self._batch)
+        if taken:
+            self._batch = self._pipeline.spare()
+        self._is_midway = False
+        return taken
 
     def _place_all(self) -> tuple[tuple[Segment, ...], Rows]:
         """Place what is left; returns the segments and the rows of the index. Raises like :meth:`write`."""
-        self._check_open()
+        self._check_usable()
         self._gate.check()
         if self._batch.lines:
             self._hand_over()
@@ -145,44 +156,57 @@ class Recorder(ABC):
             raise SnapshotChanged(
                 "fewer records were written the second time; this checkpoint cannot be finished"
             )
-        return tuple(self._pipeline.placed), self._pipeline.packer.rows
+        segments, rows = tuple(self._pipeline.placed), self._pipeline.packer.rows
+        if not self.accepted == len(rows) == sum(segment.records for segment in segments):
+            raise RuntimeError("a fault in ckptfmt: records were lost or doubled; nothing was published")
+        return segments, rows
 
     def retry(self) -> bool:
         """After a :class:`StoreError`: try again what failed.
 
         True: segments that are not placed yet are placed again, with the same bytes; go on with record
         number ``accepted``. False: one that had been placed is gone, or the store could not make durable what
-        it had taken, so the writer has started over at ``accepted == 0``; write all records again: each
+        it had taken, or an interrupt came in between: the writer has started over at ``accepted == 0``; write
+        all records again: each
         segment must have its former digest, else :class:`SnapshotChanged`. Raises :class:`StoreError` when
         the store cannot say what is there.
         """
         if self._is_complete:
             return True
         self._check_open()
-        placed = list(self._pipeline.placed)
-        if not self._pipeline.packer.lost and all(is_placed(self._folder, each) for each in placed):
-            self._pipeline.go_on()
-            return True
+        if not self._is_midway:
+            placed = list(self._pipeline.placed)
+            if all(is_placed(self._folder, each) for each in placed) and self._pipeline.go_on():
+                return True
+        self._is_midway = True  # until all of the following is done
         self._expected = max(self._expected, list(self._pipeline.packer.digests), key=len)
-        self._finalizer.detach()
         self._pipeline.close()
+        self._finalizer.detach()
         self._begin()
         return False
 
     def abort(self) -> None:
         """Give up: nothing is published, and no temporary file is left. Once complete, it does nothing."""
-        if not self._closed:
-            self._close()
+        self._close()
+        if not self._is_complete:
             self._folder.forget_empty_folders()
 
     def _close(self) -> None:
+        """It can be called again, also when it was interrupted (a disk that hangs makes people impatient)."""
         self._closed = True
-        self._finalizer.detach()
         self._pipeline.close()
+        self._finalizer.detach()
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this writer has published or was aborted; create another one")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        if self._is_midway:
+            raise ValueError(
+                "an interrupt came while records were taken; call retry(), which starts over, or abort()"
+            )
 
     @property
     @abstractmethod

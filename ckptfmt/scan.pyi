@@ -1,6 +1,7 @@
 PLAIN: int
 LARGE: int
 ODD: int
+MANY: int
 
 def judge(value: object, depth: int, values: int, size: int) -> int: ...
 def count_sound(value: object, depth: int, most: int) -> int: ...

@@ -28,6 +28,7 @@ cdef extern from "Python.h":
 PLAIN = 1
 LARGE = 0
 ODD = -1
+MANY = -2
 
 cdef enum:
     _VALUE_BYTES = 8  # about, of a number or of a key
@@ -41,12 +42,14 @@ def judge(value, Py_ssize_t depth, Py_ssize_t values, Py_ssize_t size):
     """What there is to do with a value of at most ``depth`` containers and ``values`` values.
 
     PLAIN: it is exact and needs no patch, as far as orjson would not refuse it. ODD: that is not so. LARGE: its
-    text has more than about ``size`` bytes; not all of it was looked at.
+    text has more than about ``size`` bytes; not all of it was looked at. MANY: it has more than ``values``.
     """
     cdef _Left left = _Left(values, size)
     if _is_sound(<PyObject*>value, depth, &left, False):
         return PLAIN if left.size >= 0 else LARGE
-    return ODD if left.size >= 0 else LARGE
+    if left.size < 0:
+        return LARGE
+    return MANY if left.values < 0 else ODD
 
 
 def count_sound(value, Py_ssize_t depth, Py_ssize_t most):

@@ -57,7 +57,7 @@ class Packer:
 
         After a StoreError the same batch can be added again. Raises Stopped, SnapshotChanged, too.
         """
-        if batch.alone:
+        if batch.alone and self._open is not None and self._open.records:  # else: of a try that failed
             self.finish()
         if self._open is None:
             self._open = _OpenSegment(self._stage())
@@ -110,6 +110,11 @@ class Packer:
         self.closed.append(ClosedSegment(row, segment.staged))
 
     @property
+    def is_open(self) -> bool:
+        """Whether a segment is growing."""
+        return self._open is not None
+
+    @property
     def unsettled(self) -> int:
         """Bytes of the open segment that are not durable yet."""
         segment = self._open
@@ -134,5 +139,6 @@ class Packer:
         self.closed.clear()
 
     def _unplaced(self) -> list[Staged]:
-        found = [closed.staged for closed in self.closed]
-        return found if self._open is None else [*found, self._open.staged]
+        opened = self._open  # first: the packing thread may be moving it to the others
+        found = [closed.staged for closed in list(self.closed)]
+        return found if opened is None else [*found, opened.staged]

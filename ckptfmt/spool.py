@@ -3,6 +3,7 @@ that is not a disk."""
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Final
@@ -66,6 +67,8 @@ class SpooledFile:
             left = self._size
             while left:
                 data = self._file.read(min(left, _COPY_BYTES))
+                if not data:
+                    raise OSError(errno.EIO, f"{left} bytes are missing at its end")
                 left -= len(data)
                 yield data
         except OSError as error:

@@ -26,11 +26,11 @@ def create(
 ) -> Writer:
     """Start writing the records of ``participant`` below the directory ``url``.
 
-    Nothing is made on disk until the first segment is full or the writer publishes. ``compression``:
+    Nothing is made on disk until the first batch is full or the writer publishes. ``compression``:
         ``auto`` is none on the local disk. ``spool``: a folder for segments that wait to be placed (default:
-        memory). ``gate``: who holds it can stop the writer. Raises :class:`InvalidId` for a name, kind or id
-        that cannot be one, :class:`Unsupported` for a URL of another store, :class:`UnusableDirectory` for
-        what can be no path.
+        they grow beside their place). ``gate``: who holds it can stop the writer. Raises :class:`InvalidId`
+        for a name, kind or id that cannot be one, :class:`Unsupported` for a URL of another store,
+        :class:`UnusableDirectory` for what can be no path.
     """
     return Writer(
         url,

@@ -21,10 +21,7 @@ from ckptfmt.errors import (
 )
 from ckptfmt.stores.base import Entry
 from ckptfmt.stores.disk import Disk
-from ckptfmt.stores.staging import StagedFile, failed, no_directory
-
-TEMPORARY_PREFIX: Final = ".ckptfmt-"
-"""Files that only a killed process can leave behind start with this."""
+from ckptfmt.stores.staging import TEMPORARY_PREFIX, StagedFile, failed, no_directory
 
 _ATTEMPTS: Final = 10
 _PIECE: Final = 1024 * 1024
@@ -132,15 +129,14 @@ class LocalStore:
         return self._stage(self.url, self.url)
 
     def _stage(self, folder: str, about: str) -> StagedFile:
-        return StagedFile(folder, about, self._disk, lambda: self._new_file(folder))
+        return StagedFile(folder, about, self._disk, self._new_file)
 
-    def _new_file(self, folder: str) -> tuple[int, str]:
-        """A new file in ``folder``, and its path; makes the directories that are missing."""
+    def _new_file(self, path: str) -> int:
+        """Make a new file, and the directories that are missing."""
         for attempt in range(_ATTEMPTS):
-            temporary = os.path.join(folder, f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp")
             try:
-                self._make_directories(folder)
-                return self._disk.create(temporary), temporary
+                self._make_directories(os.path.dirname(path))
+                return self._disk.create(path)
             except FileNotFoundError:
                 # A writer that gave up removed a directory, as it was still empty: make it again.
                 if attempt == _ATTEMPTS - 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
@@ -11,6 +12,9 @@ from typing import Final
 from ckptfmt.errors import NotFound, Stopped, StoreError, UnusableDirectory
 from ckptfmt.stores.base import Buffer
 from ckptfmt.stores.disk import Disk
+
+TEMPORARY_PREFIX: Final = ".ckptfmt-"
+"""Files that only a killed process can leave behind start with this."""
 
 _PIECE: Final = 1024 * 1024
 _UNUSABLE: Final = frozenset(
@@ -43,10 +47,10 @@ def no_directory(path: str, error: OSError) -> NotFound:
 
 
 class StagedFile:
-    """A :class:`ckptfmt.stores.base.Staged` for ``folder``. ``make`` opens a new file there; ``about`` is the
-    path that errors name."""
+    """A :class:`ckptfmt.stores.base.Staged` for ``folder``. ``make`` opens a new file of a given path there;
+    ``about`` is the path that errors name."""
 
-    def __init__(self, folder: str, about: str, disk: Disk, make: Callable[[], tuple[int, str]]) -> None:
+    def __init__(self, folder: str, about: str, disk: Disk, make: Callable[[str], int]) -> None:
         self.lost = False
         self._folder = folder
         self._about = about
@@ -62,7 +66,9 @@ class StagedFile:
         offset = self._size
         try:
             if self._descriptor is None:
-                self._descriptor, self._temporary = self._make()
+                # The path is known before there is such a file: an interrupt between the two leaves nothing.
+                self._temporary = os.path.join(self._folder, f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp")
+                self._descriptor = self._make(self._temporary)
             for chunk in chunks:
                 rest = memoryview(chunk)
                 while rest:
@@ -86,6 +92,11 @@ class StagedFile:
             self._settled = size
 
     def _sync(self, descriptor: int) -> None:
+        if self.lost:
+            raise StoreError(
+                f"cannot write {self._about}: what it had taken is lost; write all records again",
+                path=self._about,
+            )
         try:
             self._disk.sync(descriptor, self._temporary)
         except OSError as error:
@@ -100,6 +111,7 @@ class StagedFile:
             try:
                 self._disk.replace(temporary, path)
             except OSError as error:
+                self.lost = isinstance(error, FileNotFoundError)  # somebody removed it: no use to try again
                 raise failed("place", path, error) from error
 
         self.publish(replace, stopped)

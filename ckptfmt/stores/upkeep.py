@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from ckptfmt.errors import CheckpointError, NotFound, Unsupported, UnusableDirectory
 from ckptfmt.stores.base import Store
-from ckptfmt.stores.local import TEMPORARY_PREFIX, LocalStore
-from ckptfmt.stores.staging import failed, no_directory
+from ckptfmt.stores.local import LocalStore
+from ckptfmt.stores.staging import TEMPORARY_PREFIX, failed, no_directory
 
 
 class Found(NamedTuple):

@@ -141,13 +141,31 @@ def test_an_interrupt_at_any_moment_leaves_the_collector_on(act: Callable[[], No
         signal.signal(signal.SIGALRM, before)
 
 
-def test_threads_that_decode_at_once_leave_the_collector_on() -> None:
+def test_threads_that_overlap_leave_the_collector_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread asks whether it is on while another pauses it, and pauses it when that one has ended."""
+    asked, ended = threading.Event(), threading.Event()
+    isenabled = gc.isenabled
+
+    def slow_isenabled() -> bool:
+        found = isenabled()
+        if threading.current_thread().name == "second":
+            asked.set()
+            assert ended.wait(20)
+        return found
+
+    class First:
+        @property
+        def payload(self) -> Any:
+            second.start()
+            assert asked.wait(20)
+
     payload = JsonPayload.of(_objects(50))
-    threads = [threading.Thread(target=lambda: [payload.value() for _ in range(300)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    second = threading.Thread(target=payload.value, name="second")
+    monkeypatch.setattr(gc, "isenabled", slow_isenabled)
+    ckptfmt.payloads([First()])  # type: ignore[list-item]
+    ended.set()
+    second.join()
+    monkeypatch.undo()
     assert gc.isenabled()
 
 

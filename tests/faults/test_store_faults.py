@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 import ckptfmt
 from ckptfmt import Conflict, SnapshotChanged, StoreError, Unsupported, UnusableDirectory, Writer
 from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing.faults import Operation
+from ckptfmt.testing.faults import Call, Operation
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
 
 
@@ -350,6 +351,150 @@ def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Pat
         assert writer.publish() == expected
     assert files_below(tmp_path / "bad") == files_below(tmp_path / "good")
     assert ckptfmt.open(tmp_path / "bad").verify().ok
+
+
+@pytest.mark.req("FS5", "CM4")
+def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> None:
+    """A write fails first; a sync that is under way fails when the caller has begun to try again."""
+    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=1000)
+    records = list(many_records(60, 500))
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", limits=limits)
+    syncing, fail_now, failed = threading.Event(), threading.Event(), threading.Event()
+    writes = 0
+
+    def act(call: Call) -> None:
+        nonlocal writes
+        if call.operation == "sync" and not failed.is_set():
+            syncing.set()
+            assert fail_now.wait(20)
+            failed.set()
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        if call.operation == "write":
+            writes += 1
+            if writes == 8:
+                assert syncing.wait(20)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with failing_disk(on_call=act):
+        writer = _create(tmp_path / "bad", limits=limits)
+        assert _until_it_fails(writer, records).errno == errno.ENOSPC
+        fail_now.set()
+        assert failed.wait(20)
+        for _ in range(3):  # whenever the sync's failure arrives: it is never True and published
+            if not writer.retry():
+                break
+            _until_it_fails(writer, records)
+        assert writer.accepted == 0
+        _write_on(writer, records)
+        assert writer.publish() == expected
+    assert ckptfmt.open(tmp_path / "bad").verify().ok
+
+
+@pytest.mark.req("CM4", "FS4")
+@pytest.mark.parametrize("operation", ["create", "write"])
+def test_a_record_with_its_own_segment_may_fail_first(tmp_path: Path, operation: Operation) -> None:
+    records = [record("r0"), record("r1", "x" * 5000), record("r2")]
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
+    for after in range(3):
+        folder = tmp_path / f"bad{after}"
+        with failing_disk(Fault(operation, errno.ENOSPC, after=after)):
+            writer = _create(folder)
+            _until_it_fails(writer, records)
+            assert writer.retry()
+            _write_on(writer, records)
+            assert writer.publish() == expected
+        assert ckptfmt.open(folder).verify().ok
+
+
+@pytest.mark.req("CM4")
+def test_a_growing_file_that_somebody_removed_is_written_again(tmp_path: Path) -> None:
+    records = list(many_records(60, 500))
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
+    removed = threading.Event()
+
+    def remove(call: Call) -> None:
+        if call.operation == "replace" and not removed.is_set():
+            removed.set()
+            (temporary,) = (tmp_path / "bad" / "a").glob(".ckptfmt-*.tmp")
+            temporary.unlink()
+
+    with failing_disk(on_call=remove):
+        writer = _create(tmp_path / "bad", limits=dataclasses.replace(SMALL, unplaced_segments=1))
+        assert _until_it_fails(writer, records[:9]).errno == errno.ENOENT
+        assert not writer.retry()
+        _write_on(writer, records)
+        assert writer.publish() == expected
+
+
+@pytest.mark.req("FS8")
+def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> None:
+    """A disk that hangs makes people press Ctrl-C, also while the writer is giving up."""
+    hanging, go_on = threading.Event(), threading.Event()
+
+    def hang(call: Call) -> None:
+        if call.operation == "write" and not go_on.is_set():
+            hanging.set()
+            assert go_on.wait(20)
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with failing_disk(on_call=hang):
+            writer = _create(tmp_path)
+            _write_on(writer, list(many_records(2, 500)))
+            assert hanging.wait(20)
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                writer.abort()
+            go_on.set()
+            writer.abort()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert files_below(tmp_path) == []
+    assert not (tmp_path / "a").exists()
+
+
+def _write_until_interrupted(writer: Writer, records: list[ckptfmt.Record], seconds: float) -> str:
+    """What came of it: done, interrupted, or midway (an interrupt before came in the middle of something)."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            _write_on(writer, records)
+            outcome = "done"
+        except ValueError as error:
+            outcome = "midway" if "an interrupt came" in str(error) else str(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        return "interrupted"
+    return outcome
+
+
+@pytest.mark.req("CM4", "FS4")
+def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> None:
+    records = list(many_records(40, 500))
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    outcomes = set()
+    try:
+        for moment in range(150):
+            writer = _create(tmp_path / str(moment))
+            outcome, tries = "", 0
+            while outcome != "done":
+                tries += 1
+                outcome = _write_until_interrupted(writer, records, 0.0001 * tries + moment * 0.00002)
+                outcomes.add(outcome)
+                if outcome == "midway":
+                    assert not writer.retry()
+            assert writer.publish() == expected
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert {"interrupted", "done"} <= outcomes
 
 
 @pytest.mark.req("FS1", "FS5")
