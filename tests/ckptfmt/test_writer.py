@@ -205,18 +205,23 @@ def test_a_forked_child_does_not_touch_what_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_a_process_that_ends_publishes_nothing_and_does_not_hang(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_process_that_ends_publishes_nothing_and_does_not_hang(
+    tmp_path: Path, compression: Compression
+) -> None:
     code = (
         "import ckptfmt, sys\n"
-        "w = ckptfmt.create(sys.argv[1], participant='a', kind='agent', checkpoint_id='c',"
-        " limits=ckptfmt.Limits(segment_bytes=10_000, frame_bytes=1000))\n"
+        f"w = ckptfmt.create(sys.argv[1], participant='a', kind='agent', checkpoint_id='c',"
+        f" compression='{compression}',"
+        " limits=ckptfmt.Limits(segment_bytes=10_000, frame_bytes=1000, batch_bytes=1000))\n"
         "for n in range(300): w.write(ckptfmt.Record(ckptfmt.EpisodeId(f'r{n}'), 'x' * 300))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stderr == ""
-    assert all(name.startswith("a/records-") and name.endswith(".jsonl") for name in files_below(tmp_path))
+    end = ".jsonl.zst" if compression == "zstd" else ".jsonl"
+    assert all(name.startswith("a/records-") and name.endswith(end) for name in files_below(tmp_path))
 
 
 @pytest.mark.req("FS1", "FS8")
