@@ -42,15 +42,15 @@ def full() -> Iterator[dict[str, Any]]:
         for case in CASES:
             yield from rows.compared(case, Load(shape, 150), 3)
     for case in ("commit-local", "restore-decoded"):
-        yield from rows.compared(case, Load("mixed", 100), 1, PEERS)
+        yield from rows.compared(case, Load("mixed", 60), 1, PEERS)
     for nan in (0.01, 1.0):
         for shape in ("text", "tokens", "small"):
             for case in ("commit-local", "restore-decoded"):
-                yield rows.compared(case, Load(shape, 60, nan=nan), 1)[0]
+                yield rows.compared(case, Load(shape, 30, nan=nan), 1)[0]
     for shape in ("text", "tokens", "small"):
         yield rows.compared("commit-local", Load(shape, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 100_000, 1000), 1)[0]
-    yield rows.compared("commit-local", Load("mixed", 5, 50_000_000), 1)[0]
+    yield rows.compared("commit-local", Load("mixed", 3, 50_000_000), 1)[0]
     yield rows.alone("one-record", Load("text", 10_000, 1000))
     yield rows.alone("one-record", Load("text", 1_000_000, 10))
     for count in (300, 3000, 12_000):

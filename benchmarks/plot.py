@@ -25,8 +25,9 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     width = 0.8 / len(shapes)
     for place, shape in enumerate(shapes):
         ratios = {row["case"]: row["ratio_vs_source_method"] for row in ours if row["shape"] == shape}
-        at = [number + (place - (len(shapes) - 1) / 2) * width for number in range(len(cases))]
-        bars = axes.bar(at, [ratios[case] for case in cases], width, label=shape)
+        offset = (place - (len(shapes) - 1) / 2) * width
+        at = [number + offset for number, case in enumerate(cases) if case in ratios]
+        bars = axes.bar(at, [ratios[case] for case in cases if case in ratios], width, label=shape)
         axes.bar_label(bars, fmt="%.1f", fontsize=8)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(cases)), cases)
