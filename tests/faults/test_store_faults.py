@@ -513,7 +513,9 @@ def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> N
         assert not any(call.operation == "replace" for call in disk.calls)
         assert any(call.operation == "sync" for call in disk.calls)
         writer.publish()
-    assert len(writer.manifest.segments) == 1
+    (segment,) = writer.manifest.segments
+    synced = [call for call in disk.calls if call.operation == "sync"]
+    assert len(synced) <= segment.stored / 2000 + 3  # and the ends of segment, index and manifest
     assert not [name for name in files_below(tmp_path) if name.endswith(".tmp")]
 
 
