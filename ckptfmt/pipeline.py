@@ -8,6 +8,7 @@ unplaced, and is raised to the caller at its next call; ``go_on`` tries again fr
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -134,12 +135,24 @@ class Pipeline:
             self._progress.acquire(timeout=_POLL_SECONDS)
 
     def _start(self) -> None:
-        loops = ((self._pack_all, "pack"), (self._place_all, "place"))
-        for loop, name in loops[len(self._threads) :]:
-            # Daemons: a process that ends without closing its writers must not hang.
-            thread = threading.Thread(target=loop, name=f"{THREADS}-{name}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        # Thread.start waits in Python code, which an interrupt would leave half done: only C starts a thread
+        # here, and that one, which no interrupt reaches, starts the others. More than one does no harm.
+        if not self._threads:
+            _thread.start_new_thread(self._launch, ())
+
+    def _launch(self) -> None:
+        with self._lock:
+            if self._threads or self._ending:
+                return
+            try:
+                for loop, name in ((self._pack_all, "pack"), (self._place_all, "place")):
+                    # Daemons: a process that ends without closing its writers must not hang.
+                    thread = threading.Thread(target=loop, name=f"{THREADS}-{name}", daemon=True)
+                    thread.start()
+                    self._threads.append(thread)
+            except RuntimeError as error:  # there are too many threads, or the interpreter is ending
+                self._failure = error
+                self._tell()
 
     def _await_work(self, ready: Callable[[], bool]) -> bool:
         """For the threads: False when they are to end."""

@@ -142,6 +142,9 @@ def test_a_forgotten_writer_publishes_nothing_and_ends_its_threads(tmp_path: Pat
     writer = ckptfmt.create(tmp_path / "x", participant="a", kind="agent", checkpoint_id="c", limits=SMALL)
     for each in many_records(5):
         writer.write(each)
+    deadline = time.monotonic() + 20
+    while threading.active_count() < threads + 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
     assert threading.active_count() == threads + 2
     del writer
     gc.collect()
