@@ -249,15 +249,20 @@ def test_two_threads_compress_and_the_order_stays(tmp_path: Path) -> None:
     payloads = [os.urandom(400_000).hex() if number % 5 == 0 else "x" * 300_000 for number in range(30)]
     records = [record(f"r{number}", payload) for number, payload in enumerate(payloads)]
     manifests = []
+    seen: set[str] = set()
+
+    def look(call: Call) -> None:
+        seen.update(each.name for each in threading.enumerate() if each.name.startswith("ckptfmt-compress"))
+
     for name in ("one", "other"):
-        with ckptfmt.create(
-            tmp_path / name, participant="a", kind="agent", checkpoint_id="c", compression="zstd"
-        ) as writer:
-            for each in records:
-                writer.write(each)
-            threads = [each for each in threading.enumerate() if each.name.startswith("ckptfmt-compress")]
-            assert len(threads) == 2
+        with failing_disk(on_call=look):
+            with ckptfmt.create(
+                tmp_path / name, participant="a", kind="agent", checkpoint_id="c", compression="zstd"
+            ) as writer:
+                for each in records:
+                    writer.write(each)
         manifests.append(writer.manifest)
+    assert len(seen) == 2
     assert manifests[0] == manifests[1]
     assert [each.payload for each in ckptfmt.open(tmp_path / "one")["a"]] == payloads
 
