@@ -23,11 +23,6 @@ def built(tmp_path: Path) -> Built:
     return build(tmp_path / "run" / "step-1", many_records(5, 50))
 
 
-@pytest.fixture
-def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(capfdbinary)
-
-
 def test_ls_of_a_run_names_its_checkpoints(built: Built, ckptfmt_command: Command) -> None:
     run = built.folder.parent
     ckptfmt.start_life(run)

@@ -21,11 +21,6 @@ from tests.ckptfmt.building import build, many_records
 from tests.ckptfmt.command import Command
 
 
-@pytest.fixture
-def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(capfdbinary)
-
-
 def completed(script: str, line: str, folder: Path) -> list[str]:
     """What bash offers for the last word of ``line``."""
     words = line.split(" ")

@@ -17,11 +17,6 @@ def built(tmp_path: Path) -> Built:
     return build(tmp_path / "run" / "step-1", many_records(20))
 
 
-@pytest.fixture
-def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(capfdbinary)
-
-
 def test_copy(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
     target = tmp_path / "copy"
     status, out, err = ckptfmt_command("copy", built.folder, target)

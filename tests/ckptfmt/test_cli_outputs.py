@@ -21,11 +21,6 @@ def built(tmp_path: Path) -> Built:
     return build(tmp_path / "run" / "step-1", many_records(5, 50))
 
 
-@pytest.fixture
-def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(capfdbinary)
-
-
 def test_an_error_with_json_is_one_line_on_stdout_too(tmp_path: Path, ckptfmt_command: Command) -> None:
     status, found = ckptfmt_command.json("verify", tmp_path / "nowhere")
     assert (status, found["error"]["code"]) == (2, "not_found")

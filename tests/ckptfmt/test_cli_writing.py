@@ -24,11 +24,6 @@ def built(tmp_path: Path) -> Built:
     return build(tmp_path / "run" / "step-1", [*many_records(5), record("nan", [float("nan"), 2**70])])
 
 
-@pytest.fixture
-def ckptfmt_command(capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
-    return Command(capfdbinary)
-
-
 def test_diff(tmp_path: Path, ckptfmt_command: Command) -> None:
     one = checkpoint(tmp_path, 1, [record("r", {"a": 1})]).folder
     other = checkpoint(tmp_path, 2, [record("r", {"a": 2})]).folder
