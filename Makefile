@@ -77,7 +77,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf ckptfmt/proof.c ckptfmt/proof.*.so ckptfmt/scan.c ckptfmt/scan.*.so $(READER)/node_modules $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf ckptfmt/_values/proof.c ckptfmt/_values/proof.*.so ckptfmt/_values/scan.c ckptfmt/_values/scan.*.so $(READER)/node_modules $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(MADE):
@@ -93,7 +93,7 @@ $(MADE):
 	exit 1
 
 # What the compiled form of the package is built from: a change builds it anew.
-COMPILED := setup.py ckptfmt/proof.py ckptfmt/proof.pxd ckptfmt/scan.pyx
+COMPILED := setup.py ckptfmt/_values/proof.py ckptfmt/_values/proof.pxd ckptfmt/_values/scan.pyx
 
 $(RUNTIME): $(MADE) pyproject.toml $(COMPILED)
 	@echo "Installing what the project needs into $(VENV)"

@@ -1,5 +1,7 @@
-"""The optional compiled form of ``ckptfmt/proof.py``, and the scan that only it uses. Everything else of the
-project is in pyproject.toml."""
+"""The optional compiled form of ``ckptfmt/_values/proof.py``, and the scan that only it uses.
+
+Everything else of the project is in pyproject.toml.
+"""
 
 import os
 
@@ -7,8 +9,8 @@ from setuptools import Extension, setup
 
 # Without a C compiler the extension is left out, and the same source runs as plain Python.
 extensions = [
-    Extension("ckptfmt.scan", ["ckptfmt/scan.pyx"]),
-    Extension("ckptfmt.proof", ["ckptfmt/proof.py"], depends=["ckptfmt/proof.pxd"]),
+    Extension("ckptfmt._values.scan", ["ckptfmt/_values/scan.pyx"]),
+    Extension("ckptfmt._values.proof", ["ckptfmt/_values/proof.py"], depends=["ckptfmt/_values/proof.pxd"]),
 ]
 
 if os.environ.get("CKPTFMT_PURE_PYTHON"):

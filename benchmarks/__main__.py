@@ -18,7 +18,7 @@ from rich.console import Console
 
 from benchmarks import rows, tables
 from benchmarks.sessions import SHAPES, Load
-from ckptfmt.form import form
+from ckptfmt._values.compiled import form
 
 PEERS = ("pickle", "json", "msgpack", "langgraph")
 CASES = ("commit-local", "restore-lazy", "restore-decoded")

@@ -22,10 +22,10 @@ import ckptfmt
 from benchmarks.lag import summary
 from benchmarks.sessions import Load
 from ckptctl import ControlPlane, EpisodeParticipant, Settings
-from ckptctl.client import ControlClient
-from ckptctl.fleet import Transport
-from ckptctl.http.aiohttp import install
-from ckptctl.protocol import Call
+from ckptctl._controller.fleet import Transport
+from ckptctl._protocol import Call
+from ckptctl.hosts.aiohttp import install
+from ckptctl.transports.http import ControlClient
 from ckptfmt import EpisodeId, Record
 
 TOKEN = "benchmark"

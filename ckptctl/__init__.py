@@ -4,11 +4,12 @@ A server takes part with a `Participant` behind a `ControlPlane`; a training con
 restores all of them with a `Coordination`. The format of what is saved is the package `ckptfmt`.
 """
 
-from ckptctl.coordination import Coordination
-from ckptctl.cut import CommitResult, PrepareResult, RestoreResult
-from ckptctl.episode import Episode
-from ckptctl.episodes import EpisodeParticipant
-from ckptctl.errors import (
+from ckptctl._controller.coordination import Coordination
+from ckptctl._controller.fleet import Replies, Server
+from ckptctl._controller.ledger import Ledger
+from ckptctl._controller.lives import first_attempt
+from ckptctl._controller.results import CommitResult, PrepareResult, RestoreResult
+from ckptctl._errors import (
     CkptctlError,
     ControlError,
     CoordinationError,
@@ -16,15 +17,14 @@ from ckptctl.errors import (
     SettingsError,
     StepOrderError,
 )
-from ckptctl.fleet import Replies, Server
-from ckptctl.ledger import Ledger
-from ckptctl.lives import first_attempt
-from ckptctl.participant import Blocker, Participant, PrepareReport, RestoredRecord
-from ckptctl.plane import ControlPlane
-from ckptctl.protocol import Call
-from ckptctl.sessions import SessionParticipant
-from ckptctl.settings import Settings
-from ckptctl.steps import EpisodeSteps
+from ckptctl._participants.episode import Episode
+from ckptctl._participants.episode_participant import EpisodeParticipant
+from ckptctl._participants.interface import Blocker, Participant, PrepareReport, RestoredRecord
+from ckptctl._participants.session_participant import SessionParticipant
+from ckptctl._participants.steps import EpisodeSteps
+from ckptctl._protocol import Call
+from ckptctl._server.plane import ControlPlane
+from ckptctl._settings import Settings
 
 __all__ = [
     "Blocker",

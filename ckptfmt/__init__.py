@@ -7,20 +7,7 @@ FORMAT.md specifies the bytes.
 
 from __future__ import annotations
 
-from ckptfmt import form as _form  # noqa: F401  # first: it chooses the form that the others import
-
-# isort: split
-from ckptfmt.checkpoint import Checkpoint, open_checkpoint
-from ckptfmt.checkpointfile import CheckpointBody, CutReference, ParticipantReference, read_checkpoint
-from ckptfmt.comparing import Difference
-from ckptfmt.completing import publish
-from ckptfmt.copying import CopyResult, copy
-from ckptfmt.cuts import Cut, create_cut, read_cut
-from ckptfmt.decoding import payloads
-from ckptfmt.diff import CheckpointDiff, EpisodeDiff, ParticipantDiff, diff
-from ckptfmt.directories import check_directory
-from ckptfmt.encoding import Record
-from ckptfmt.errors import (
+from ckptfmt._errors import (
     CheckpointError,
     Conflict,
     Damaged,
@@ -36,22 +23,32 @@ from ckptfmt.errors import (
     Unsupported,
     UnusableDirectory,
 )
-from ckptfmt.gate import Gate
-from ckptfmt.identity import EpisodeId, episode_from_run_body, new_rollout_id
-from ckptfmt.leftovers import Leftover
-from ckptfmt.limits import Limits
-from ckptfmt.listing import LaterCheckpointUnusable, Life, Listed, Listing, latest, list_run
-from ckptfmt.lives import start_life
-from ckptfmt.manifest import Manifest, Segment
-from ckptfmt.participant import ParticipantCheckpoint, open_participant
-from ckptfmt.parts import Part, PartWriter, commit, part
-from ckptfmt.payload import JsonPayload
-from ckptfmt.plain import plain
-from ckptfmt.pruning import Kept, Pruned, PruneResult, prune
-from ckptfmt.report import Problem, Report
-from ckptfmt.stored import StoredRecord
-from ckptfmt.verify import verify
-from ckptfmt.writer import Writer, create
+from ckptfmt._identity import EpisodeId, episode_from_run_body, new_rollout_id
+from ckptfmt._limits import Limits
+from ckptfmt._model.checkpoint_file import CheckpointBody, CutReference, ParticipantReference, read_checkpoint
+from ckptfmt._model.cut_file import Cut, create_cut, read_cut
+from ckptfmt._model.life_file import start_life
+from ckptfmt._model.manifest import Manifest, Segment
+from ckptfmt._model.record_line import Record
+from ckptfmt._read.bulk_decoding import payloads
+from ckptfmt._read.checkpoint import Checkpoint, open_checkpoint
+from ckptfmt._read.participant import ParticipantCheckpoint, open_participant
+from ckptfmt._read.report import Problem, Report
+from ckptfmt._read.stored_record import StoredRecord
+from ckptfmt._read.verification import verify
+from ckptfmt._run.copying import CopyResult, copy
+from ckptfmt._run.listing import LaterCheckpointUnusable, Life, Listed, Listing, latest, list_run
+from ckptfmt._run.orphans import Leftover
+from ckptfmt._run.pruning import Kept, Pruned, PruneResult, prune
+from ckptfmt._show.diff import CheckpointDiff, EpisodeDiff, ParticipantDiff, diff
+from ckptfmt._values.comparison import Difference
+from ckptfmt._values.conversion import plain
+from ckptfmt._values.json_payload import JsonPayload
+from ckptfmt._write.checkpoint_publication import publish
+from ckptfmt._write.directory_check import check_directory
+from ckptfmt._write.gate import Gate
+from ckptfmt._write.parts import Part, PartWriter, commit, part
+from ckptfmt._write.writer import Writer, create
 
 __version__ = "0.1.0"
 

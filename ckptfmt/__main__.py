@@ -2,6 +2,6 @@
 
 import sys
 
-from ckptfmt.cli import main
+from ckptfmt._cli import main
 
 sys.exit(main())

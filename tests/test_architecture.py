@@ -1,4 +1,4 @@
-"""The rooms of docs/architecture.md: every module is named, and imports only what stands before it."""
+"""The rooms of docs/architecture.md: every module is in one, and imports only from rooms above its own."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ PAGE: Final = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PACKAGES: Final = ("ckptfmt", "ckptctl")
 
 
-def listed(package: str) -> list[str]:
-    """The modules that the page names, in its order, as Python names them."""
+def rooms(package: str) -> list[list[str]]:
+    """The rows of the page's table, in its order: each names one room, or files that stand side by side."""
     section = PAGE.split(f"\n### `{package}`\n")[1].split("\n## ")[0].split("\n### ")[0]
     cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
-    names = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-    return [package if name == "__init__" else f"{package}.{name.replace('/', '.')}" for name in names]
+    return [
+        [
+            package if name == "__init__" else f"{package}.{name.strip('/')}"
+            for name in re.findall(r"`([^`]+)`", cell)
+        ]
+        for cell in cells
+    ]
 
 
 def modules(package: str) -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
     found = {}
     for path in sorted((PROJECT / package).rglob("*.py*")):
         if path.suffix in (".py", ".pyx"):
@@ -33,18 +39,11 @@ def modules(package: str) -> dict[str, Path]:
 
 
 def imports(path: Path, known: set[str]) -> Iterator[str]:
-    """The modules of ours that this one imports as it is loaded."""
-    if path.suffix == ".pyx":  # no Python that can be parsed: it holds no import of ours
+    """The modules of ours that this one imports anywhere: also for type checkers, or in a function."""
+    if path.suffix == ".pyx":  # not Python that can be parsed
         assert not re.search(r"ckptfmt|ckptctl", path.read_text(encoding="utf-8"))
         return
-    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-            continue
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in known)
         elif isinstance(node, ast.ImportFrom):
@@ -54,32 +53,61 @@ def imports(path: Path, known: set[str]) -> Iterator[str]:
                 name = inner if inner in known else str(node.module)
                 if name in known:
                     yield name
-        waiting += ast.iter_child_nodes(node)
+
+
+def room_of(module: str, package: str) -> int:
+    """The number of the row that names the module, or the folder that it lies in."""
+    for number, row in enumerate(rooms(package)):
+        if any(module == name or (name != package and module.startswith(f"{name}.")) for name in row):
+            return number
+    raise AssertionError(f"docs/architecture.md has no room for {module}")
 
 
 KNOWN: Final = {name: path for package in PACKAGES for name, path in modules(package).items()}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_page_names_every_module_once(package: str) -> None:
-    names = listed(package)
+def test_every_module_has_a_room_and_every_room_a_module(package: str) -> None:
+    taken = {room_of(module, package) for module in modules(package)}
+    assert taken == set(range(len(rooms(package))))
+    names = [name for row in rooms(package) for name in row]
     assert len(names) == len(set(names))
-    missing, gone = modules(package).keys() - names, names - modules(package).keys()
-    assert not missing, f"docs/architecture.md does not name {sorted(missing)}"
-    assert not gone, f"docs/architecture.md names {sorted(gone)}, which are not there"
+    gone = [name for name in names if name not in KNOWN]
+    assert not gone, f"docs/architecture.md names {gone}, which are not there"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_module_imports_only_what_stands_before_it(package: str) -> None:
-    order = [name for each in PACKAGES[: PACKAGES.index(package) + 1] for name in listed(each)]
+def test_a_room_imports_only_from_rooms_above_it(package: str) -> None:
     wrong = {
-        f"{name} imports {other}"
-        for place, name in enumerate(order)
-        if name in modules(package)
-        for other in imports(KNOWN[name], set(KNOWN))
-        if other not in order[:place]
+        f"{module} imports {other}"
+        for module, path in modules(package).items()
+        for other in imports(path, set(KNOWN))
+        if other.split(".")[0] == package and other != module
+        if not _may_import(room_of(module, package), room_of(other, package), module, other)
     }
     assert not wrong, f"against the order of docs/architecture.md: {', '.join(sorted(wrong))}"
+
+
+def _may_import(room: int, other: int, module: str, imported: str) -> bool:
+    """From a room above; within a room from any other module, which the next test bounds."""
+    return other < room or (other == room and module.count(".") > 0 and imported.count(".") > 0)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
+    waiting = {
+        module: {other for other in imports(path, set(KNOWN)) if other != module}
+        for module, path in modules(package).items()
+    }
+    while free := [module for module, others in waiting.items() if not others & waiting.keys()]:
+        for module in free:
+            del waiting[module]
+    assert not waiting, f"these import each other in a circle: {sorted(waiting)}"
+
+
+def test_the_format_does_not_import_the_control_plane() -> None:
+    control_plane = set(modules("ckptctl"))
+    assert not [name for name, path in modules("ckptfmt").items() if list(imports(path, control_plane))]
 
 
 def test_imports_are_found(tmp_path: Path) -> None:
@@ -93,5 +121,6 @@ def test_imports_are_found(tmp_path: Path) -> None:
         "class C:\n    import a.inside\n    def f(self):\n        import a.later\n",
         encoding="utf-8",
     )
-    known = {"a", *(f"a.{name}" for name in ("b", "c", "types", "otherwise", "tried", "inside", "later"))}
-    assert sorted(imports(path, known)) == ["a", "a.b", "a.c", "a.inside", "a.otherwise", "a.tried"]
+    names = ("b", "c", "types", "otherwise", "tried", "inside", "later")
+    known = {"a", *(f"a.{name}" for name in names)}
+    assert sorted(imports(path, known)) == sorted(known)

@@ -4,8 +4,8 @@
 whose episodes follow a script, and one that makes any participant fail, hang or take its time.
 """
 
-from ckptctl.testing.clock import Stall, VirtualClockLoop, on_virtual_clock, run
-from ckptctl.testing.participant import FaultyParticipant, Hold, ScriptedParticipant, Step
+from ckptctl.testing._clock import Stall, VirtualClockLoop, on_virtual_clock, run
+from ckptctl.testing._participant import FaultyParticipant, Hold, ScriptedParticipant, Step
 
 __all__ = [
     "FaultyParticipant",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ckptfmt.errors import Unsupported, UnusableDirectory
-from ckptfmt.stores.base import Store
-from ckptfmt.stores.disk import Disk
-from ckptfmt.stores.local import LocalStore
+from ckptfmt._errors import Unsupported, UnusableDirectory
+from ckptfmt.stores._disk import Disk
+from ckptfmt.stores._interface import Store
+from ckptfmt.stores._local import LocalStore
 
 Url = str | os.PathLike[str]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ckptfmt.testing.equality import same_exact
-from ckptfmt.testing.faults import Fault, FaultyDisk, failing_disk
+from ckptfmt.testing._equality import same_exact
+from ckptfmt.testing._faulty_disk import Fault, FaultyDisk, failing_disk
 
 __all__ = ["Fault", "FaultyDisk", "failing_disk", "same_exact"]

@@ -13,8 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 from aiohttp import web
 
 from ckptctl import Call, ControlError, ControlPlane, Coordination, Server
-from ckptctl.http.aiohttp import admit, install, reply, rollout_of
-from ckptctl.protocol import PREFIX
+from ckptctl._protocol import PREFIX
+from ckptctl.hosts.aiohttp import admit, install, reply, rollout_of
 from ckptctl.testing import FaultyParticipant, ScriptedParticipant, Step
 from ckptfmt import EpisodeId
 from tests.ckptctl.support import settings

@@ -17,7 +17,7 @@ import ckptfmt
 from ckptctl import ControlError, ControlPlane, Participant, SessionParticipant, Settings
 from ckptctl.testing import FaultyParticipant, ScriptedParticipant, Step
 from ckptfmt import EpisodeId, Record
-from ckptfmt.stores.disk import Disk
+from ckptfmt.stores._disk import Disk
 
 GRACE = 600.0
 """The lease of the planes under test: the default one, in seconds."""

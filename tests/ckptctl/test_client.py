@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ckptctl import Call, client
-from ckptctl.client import ControlClient
+from ckptctl import Call
+from ckptctl.transports import http as client
+from ckptctl.transports.http import ControlClient
 from tests.ckptctl.servers import Host, Node, answering, http_reply, on_a_loop, send, serving, until
 from tests.ckptctl.support import refused
 

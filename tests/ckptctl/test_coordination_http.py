@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptctl import Call, Coordination, CoordinationError, Server, client
-from ckptctl.client import ControlClient
+from ckptctl import Call, Coordination, CoordinationError, Server
+from ckptctl.transports import http as client
+from ckptctl.transports.http import ControlClient
 from tests.ckptctl.servers import (
     KINDS,
     TOKEN,
@@ -163,7 +164,7 @@ async def test_whatever_answers_in_the_place_of_a_server_is_named(
     data: bytes | None, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "REPLY_GRACE_SECONDS", 0.05)
-    monkeypatch.setattr("ckptctl.coordination.LAST_CHANCE_SECONDS", 0.2)
+    monkeypatch.setattr("ckptctl._controller.coordination.LAST_CHANCE_SECONDS", 0.2)
     monkeypatch.setitem(Coordination.resume.__kwdefaults__ or {}, "deadline", 0.2)
     async with answering(data) as url, deployed({"policy": url}) as run:
         coordination = run.coordination()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ckptctl.demo.policy import (
+from ckptctl._demo.policy import (
     BadRequest,
     Request,
     assistant_message,
@@ -22,9 +22,9 @@ from ckptctl.demo.policy import (
     tool_message,
     user_message,
 )
-from ckptctl.demo.tasks import TOOLS, BadTask, Task, bundled_tasks_path, load_tasks, task_from_row
-from ckptctl.demo.tools import BadExport, ToolSession
-from ckptfmt.comparing import differences
+from ckptctl._demo.tasks import TOOLS, BadTask, Task, bundled_tasks_path, load_tasks, task_from_row
+from ckptctl._demo.tools import BadExport, ToolSession
+from ckptfmt._values.comparison import differences
 
 ITEM = {"from": 0, "path": ["matches", 0, "item"]}
 FIND = {"tool": "find", "arguments": {"text": "bolt"}}

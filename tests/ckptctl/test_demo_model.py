@@ -15,11 +15,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import ckptfmt
-from ckptctl.demo import policy
-from ckptctl.demo.live import count_live
-from ckptctl.demo.model import ModelServer
-from ckptctl.demo.server import ServerConfig
-from ckptctl.demo.tasks import bundled_tasks_path, load_tasks
+from ckptctl._demo import policy
+from ckptctl._demo.live import count_live
+from ckptctl._demo.model import ModelServer
+from ckptctl._demo.server import ServerConfig
+from ckptctl._demo.tasks import bundled_tasks_path, load_tasks
 from ckptfmt import EpisodeId
 
 TASK = load_tasks(bundled_tasks_path())[0]

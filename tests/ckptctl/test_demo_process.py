@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptctl.demo.main import run_demo, run_reference
-from ckptctl.demo.moments import MOMENTS
-from ckptctl.demo.report import Report
-from ckptctl.demo.supervisor import DemoOptions, Outcome
-from ckptctl.demo.tasks import bundled_tasks_path
+from ckptctl._demo.main import run_demo, run_reference
+from ckptctl._demo.moments import MOMENTS
+from ckptctl._demo.report import Report
+from ckptctl._demo.supervisor import DemoOptions, Outcome
+from ckptctl._demo.tasks import bundled_tasks_path
 
 ROLLOUTS = 8
 SEEDS = (1, 2)
@@ -124,7 +124,7 @@ def test_a_result_that_was_run_again_is_not_identical(
     tmp_path: Path, reference: Callable[[int], Outcome]
 ) -> None:
     """The report sees a rollout that silently started over, though its result is the same."""
-    from ckptctl.demo.report import make_report
+    from ckptctl._demo.report import make_report
 
     expected = reference(1)
     chosen = options(tmp_path, 1, crash_after="resumed")
@@ -163,7 +163,7 @@ def run_command(*arguments: str, **more: Any) -> subprocess.Popen[str]:
         [
             sys.executable,
             "-m",
-            "ckptctl.cli",
+            "ckptctl._cli",
             "demo",
             "--rollouts",
             "4",

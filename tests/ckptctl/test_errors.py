@@ -19,9 +19,9 @@ from ckptctl import (
     NotPrepared,
     SettingsError,
     StepOrderError,
-    errors,
 )
-from ckptctl.errors import CODES, control_error, reading_error
+from ckptctl import _errors as errors
+from ckptctl._errors import CODES, control_error, reading_error
 
 TABLE = {
     "unauthorized": (401, False),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ckptctl.protocol import REQUESTS
+from ckptctl._protocol import REQUESTS
 from tests.ckptctl.servers import TOKEN, Host, Node, exchange, on_a_loop, send, serving
 
 VERBS = ["status", *REQUESTS]

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptctl.http import aiohttp as http
-from ckptctl.protocol import MAX_BODY_BYTES, PREFIX, REQUESTS
+from ckptctl._protocol import MAX_BODY_BYTES, PREFIX, REQUESTS
+from ckptctl.hosts import aiohttp as http
 from tests.ckptctl.servers import Answer, Host, Node, exchange, on_a_loop, send, serving, until
 from tests.ckptctl.test_http_auth import bodies, check_nothing_happened
 

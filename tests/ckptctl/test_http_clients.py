@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ckptctl.protocol import PREFIX
+from ckptctl._protocol import PREFIX
 from ckptfmt import Record, Writer
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving, until
 

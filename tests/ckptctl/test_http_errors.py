@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ckptctl import ControlError, ControlPlane
-from ckptctl.errors import CODES
-from ckptctl.protocol import REQUESTS
+from ckptctl._errors import CODES
+from ckptctl._protocol import REQUESTS
 from ckptfmt import EpisodeId
 from ckptfmt.stores import disk_replaced
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving, until

@@ -1,6 +1,6 @@
 """The lease, as pure state: the time is passed in."""
 
-from ckptctl.lease import Lease
+from ckptctl._server.lease import Lease
 
 
 def test_it_runs_from_its_start_for_the_grace() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ckptctl.errors import ControlError
-from ckptctl.marks import Marks
+from ckptctl._errors import ControlError
+from ckptctl._retired import Marks
 from ckptfmt import EpisodeId
 
 

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from ckptctl.errors import ControlError
-from ckptctl.phases import ACCEPTED, REMEMBERED_IDS, Phase, PhaseMachine
+from ckptctl._errors import ControlError
+from ckptctl._server.phases import ACCEPTED, REMEMBERED_IDS, Phase, PhaseMachine
 
 OPEN = "open"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ckptctl.protocol import MAX_BODY_BYTES
+from ckptctl._protocol import MAX_BODY_BYTES
 from ckptctl.testing import Stall, Step, on_virtual_clock
-from ckptctl.testing.participant import Method
+from ckptctl.testing._participant import Method
 from ckptfmt.stores import disk_replaced
 from tests.ckptctl.support import FaultyDisk, Steps, refused
 

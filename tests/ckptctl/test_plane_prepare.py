@@ -7,7 +7,7 @@ import pytest
 
 import ckptfmt
 from ckptctl import Blocker, PrepareReport
-from ckptctl.protocol import MAX_BLOCKERS
+from ckptctl._protocol import MAX_BLOCKERS
 from ckptctl.testing import ScriptedParticipant, Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId
 from ckptfmt.stores import disk_replaced

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ckptctl.retire import CONCURRENT_RETIRES
+from ckptctl._server.retire import CONCURRENT_RETIRES
 from ckptctl.testing import Step, on_virtual_clock
 from ckptfmt import EpisodeId
 from tests.ckptctl.support import Caller, Notebook, Steps, ids, refused

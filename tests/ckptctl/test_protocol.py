@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ckptctl import ControlError
-from ckptctl.protocol import (
+from ckptctl._protocol import (
     MAX_BODY_BYTES,
     REQUESTS,
     Request,

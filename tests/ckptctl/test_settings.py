@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from ckptctl import ControlPlane, Settings, SettingsError
-from ckptctl.client import ControlClient
-from ckptctl.http.aiohttp import install
-from ckptctl.settings import TOKEN_VARIABLE
+from ckptctl._settings import TOKEN_VARIABLE
+from ckptctl.hosts.aiohttp import install
 from ckptctl.testing import ScriptedParticipant
+from ckptctl.transports.http import ControlClient
 
 SECRET = "s3cr3t-t0ken"
 ON: dict[Any, Any] = {"enabled": True, "control_auth_token": SECRET}

@@ -7,8 +7,8 @@ import pytest
 from ckptctl import ControlError, EpisodeSteps, RestoredRecord
 from ckptctl.testing import on_virtual_clock
 from ckptfmt import EpisodeId, JsonPayload, Record
-from ckptfmt.encoding import Line
-from ckptfmt.stored import Place, StoredRecord
+from ckptfmt._model.record_line import Line
+from ckptfmt._read.stored_record import Place, StoredRecord
 
 R = EpisodeId("r")
 

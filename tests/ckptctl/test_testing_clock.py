@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from ckptctl._threads import in_thread, running
 from ckptctl.testing import Stall, VirtualClockLoop, on_virtual_clock, run
-from ckptctl.threads import in_thread, running
 
 
 @on_virtual_clock

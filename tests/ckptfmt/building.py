@@ -13,8 +13,8 @@ import orjson
 
 import ckptfmt
 from ckptfmt import EpisodeId, Limits, Manifest, Record
+from ckptfmt._write.writer import Compression
 from ckptfmt.stores import Url
-from ckptfmt.writer import Compression
 
 SMALL = Limits(segment_bytes=4000, frame_bytes=1000, batch_bytes=1000, waiting_bytes=1000, block_rows=8)
 """Segments, frames and blocks of the index so small that a test of a few records has several of each."""

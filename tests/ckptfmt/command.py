@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ckptfmt.cli import main
+from ckptfmt._cli import main
 
 
 class Command:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptfmt.form import form
+from ckptfmt._values.compiled import form
 from ckptfmt.testing import Fault, failing_disk
 from tests.ckptfmt.building import Built, build, many_records, record, sealed, write
 from tests.ckptfmt.command import Command

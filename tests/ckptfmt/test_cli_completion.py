@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ckptfmt import Limits
-from ckptfmt.checkpoint import find_checkpoint
-from ckptfmt.cli.arguments import SHELLS
-from ckptfmt.cli.progress import bytes_to_read, counted
+from ckptfmt._cli.arguments import SHELLS
+from ckptfmt._cli.progress import bytes_to_read, counted
+from ckptfmt._read.checkpoint import find_checkpoint
 from ckptfmt.stores import choose_store
 from tests.ckptfmt.building import build, many_records
 from tests.ckptfmt.command import Command

@@ -219,11 +219,11 @@ def test_an_export_that_is_stopped_leaves_no_file(
 ) -> None:
     program = (
         "import sys\n"
-        "from ckptfmt.cli import main, writing\n"
+        "from ckptfmt._cli import main, export\n"
         "def wait(*_):\n"
         "    print('at work', flush=True)\n"
         "    sys.stdin.read()\n"
-        "writing.json_line = wait\n"
+        "export.json_line = wait\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     process = subprocess.Popen(

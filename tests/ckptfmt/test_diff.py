@@ -14,7 +14,7 @@ from hypothesis import given
 
 import ckptfmt
 from ckptfmt import Difference, EpisodeId, Record
-from ckptfmt.comparing import compare, differences
+from ckptfmt._values.comparison import compare, differences
 from ckptfmt.testing import same_exact
 from ckptfmt.testing.strategies import exact_values
 from tests.ckptfmt.building import many_records, record, write

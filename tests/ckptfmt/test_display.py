@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptfmt.display import size_text
+from ckptfmt._text import size_text
 from ckptfmt.testing import Fault, failing_disk
 from tests.ckptfmt.building import Built, build, many_records, record, write
 from tests.ckptfmt.runs import checkpoint

@@ -9,9 +9,12 @@ import sysconfig
 from pathlib import Path
 
 import ckptfmt
-from ckptfmt.form import PURE_PYTHON_VARIABLE, form
+from ckptfmt._values.compiled import PURE_PYTHON_VARIABLE, form
 
-SCRIPT = "import ckptfmt; from ckptfmt.form import form; print(form(), ckptfmt.JsonPayload.of([1.0]).data)"
+SCRIPT = (
+    "import ckptfmt; from ckptfmt._values.compiled import form; "
+    "print(form(), ckptfmt.JsonPayload.of([1.0]).data)"
+)
 
 
 def test_plain_python_runs_on_request() -> None:
@@ -27,6 +30,6 @@ def test_plain_python_runs_on_request() -> None:
 
 def test_the_form_is_the_one_that_was_built() -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    built = (Path(ckptfmt.__file__).parent / f"proof{suffix}").exists()
+    built = (Path(ckptfmt.__file__).parent / "_values" / f"proof{suffix}").exists()
     wanted = "compiled" if built and not os.environ.get(PURE_PYTHON_VARIABLE) else "plain Python"
     assert form() == wanted

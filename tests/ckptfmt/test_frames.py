@@ -13,7 +13,8 @@ import pyarrow
 import pytest
 
 import ckptfmt
-from ckptfmt import Damaged, EpisodeId, Record, Unsupported, frames
+from ckptfmt import Damaged, EpisodeId, Record, Unsupported
+from ckptfmt._read import columns as frames
 from tests.ckptfmt.building import build, many_records, write
 
 ODD = {"nan": [math.nan, 1], "big": 2**70, "text": "é\u2028"}

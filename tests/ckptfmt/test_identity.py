@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ckptfmt
 from ckptfmt import EpisodeId, InvalidId, episode_from_run_body, new_rollout_id
-from ckptfmt.identity import rollouts_of
+from ckptfmt._identity import rollouts_of
 from ckptfmt.testing.strategies import episode_ids
 
 

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckptfmt
-from ckptfmt import InexactValue, LimitExceeded, Limits, exact, pieces
-from ckptfmt.patches import Exact
+from ckptfmt import InexactValue, LimitExceeded, Limits
+from ckptfmt._values import exact
+from ckptfmt._values import large_values as pieces
+from ckptfmt._values.patches import Exact
 from ckptfmt.testing import same_exact
 from ckptfmt.testing.strategies import exact_values
 from tests.ckptfmt.building import record, write

@@ -12,8 +12,8 @@ import pytest
 
 import ckptfmt
 from ckptfmt import PruneResult, StoreError
-from ckptfmt.listing import list_store
-from ckptfmt.stores.base import Store
+from ckptfmt._run.listing import list_store
+from ckptfmt.stores._interface import Store
 from ckptfmt.testing import Fault, failing_disk
 from tests.ckptfmt.building import files_below, many_records, record, write
 from tests.ckptfmt.runs import checkpoint, make_old, records_file
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_completes_meanwhile_stays(run: Path, monkeypatch: pyt
         ckptfmt.publish(run / "step-1", participants={"agent-0": manifest.digest}, sequence=1, cut=cut)
         return listing
 
-    monkeypatch.setattr("ckptfmt.pruning.list_store", look_then_publish)
+    monkeypatch.setattr("ckptfmt._run.pruning.list_store", look_then_publish)
     result = ckptfmt.prune(run)
     assert removed(result) == []
     assert "names it by now" in result.kept[0].reason

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import ckptfmt
-from ckptfmt import errors
+from ckptfmt import _errors as errors
 
 _PROMISED = {
     *(

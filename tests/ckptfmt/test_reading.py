@@ -17,8 +17,8 @@ import zstandard
 
 import ckptfmt
 from ckptfmt import Damaged, EpisodeId, Limits, StoredRecord
+from ckptfmt._write.writer import Compression
 from ckptfmt.testing import failing_disk
-from ckptfmt.writer import Compression
 from tests.ckptfmt.building import (
     Index,
     body_of,

@@ -19,9 +19,9 @@ import pytest
 
 import ckptfmt
 from ckptfmt import Gate, JsonPayload, LimitExceeded, Limits, Record, Stopped
+from ckptfmt._write.writer import Compression
 from ckptfmt.testing import failing_disk
-from ckptfmt.testing.faults import Call
-from ckptfmt.writer import Compression
+from ckptfmt.testing._faulty_disk import Call
 from tests.ckptfmt.building import SMALL, files_below, index_of, many_records, record, write
 
 

@@ -14,7 +14,7 @@ import pytest
 import ckptfmt
 from ckptfmt import Conflict, Manifest
 from ckptfmt.testing import failing_disk
-from ckptfmt.testing.faults import Call
+from ckptfmt.testing._faulty_disk import Call
 from tests.ckptfmt.building import SMALL, build, files_below, many_records, write
 
 _WRITERS = 8

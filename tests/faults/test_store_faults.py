@@ -17,7 +17,7 @@ import pytest
 import ckptfmt
 from ckptfmt import Conflict, SnapshotChanged, StoreError, Unsupported, UnusableDirectory, Writer
 from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing.faults import Call, Operation
+from ckptfmt.testing._faulty_disk import Call, Operation
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
 
 

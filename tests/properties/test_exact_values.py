@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import ckptfmt
 from ckptfmt import EpisodeId, InexactValue, JsonPayload, Record
-from ckptfmt.paths import path_text
+from ckptfmt._values.paths import path_text
 from ckptfmt.testing import same_exact
 from ckptfmt.testing.strategies import exact_values, inexact_values, records
 

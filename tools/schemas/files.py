@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import orjson
 
-from ckptfmt import manifest
-from ckptfmt.fields import FORMAT
-from ckptfmt.limits import DEFAULT_LIMITS as LIMITS
-from ckptfmt.rows import COLUMNS
+from ckptfmt._limits import DEFAULT_LIMITS as LIMITS
+from ckptfmt._model import manifest
+from ckptfmt._model.fields import FORMAT
+from ckptfmt._model.index_rows import COLUMNS
 from tools.schemas.terms import (
     DEFINITIONS,
     MAX_ATTEMPT,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ckptfmt import fields, identity, manifest, patches
-from ckptfmt.encoding import MAX_INTEGER
-from ckptfmt.limits import DEFAULT_LIMITS as LIMITS
+from ckptfmt import _identity as identity
+from ckptfmt._limits import DEFAULT_LIMITS as LIMITS
+from ckptfmt._model import fields, manifest
+from ckptfmt._model.record_line import MAX_INTEGER
+from ckptfmt._values import patches
 
 Schema = dict[str, Any]
 

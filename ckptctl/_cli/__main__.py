@@ -1,0 +1,5 @@
+"""``python -m ckptctl._cli``."""
+
+from ckptctl._cli import main
+
+main()

@@ -1,0 +1,151 @@
+"""Many servers called at once: fan-out over transports, by rank, with one deadline for all.
+
+A transport is any async callable from a `Call` to the reply: HTTP (`ckptctl.client`), a method of a
+remote actor, or a control plane in the same process (`ControlPlane.call`). This module needs none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from ckptctl._controller.replies import check_reply
+from ckptctl._errors import ControlError, control_error
+from ckptctl._protocol import Call
+from ckptfmt._model.fields import check_participant_name
+
+Transport = Callable[[Call], Awaitable[dict[str, Any]]]
+
+PREPARE_RANKS: Mapping[str, int] = {"environment": 0, "policy_model": 1, "agent": 2, "resources": 3}
+"""Callers close before the servers they call (CO1); a kind that is not here names its rank."""
+RETIRE_RANKS: Mapping[str, int] = {"environment": 0, "agent": 1, "policy_model": 2, "resources": 2}
+LATE_SECONDS = 10.0
+"""How long after the deadline a transport may take to report it, before the call is given up."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One participant of a run. ``rank`` and ``retire_rank`` are needed for a kind without a preset.
+
+    Raises ValueError for a name that is none (CO12), or a rank that is missing.
+    """
+
+    name: str
+    kind: str
+    transport: Transport = field(repr=False, compare=False)
+    rank: int | None = None
+    retire_rank: int | None = None
+
+    def __post_init__(self) -> None:
+        check_participant_name(self.name)
+        if self.kind not in PREPARE_RANKS and (self.rank is None or self.retire_rank is None):
+            raise ValueError(
+                f"server {self.name!r}: kind {self.kind!r} has no preset: give rank and retire_rank"
+            )
+
+    @property
+    def prepare_rank(self) -> int:
+        return PREPARE_RANKS[self.kind] if self.rank is None else self.rank
+
+    @property
+    def retiring_rank(self) -> int:
+        return RETIRE_RANKS[self.kind] if self.retire_rank is None else self.retire_rank
+
+
+@dataclass(frozen=True)
+class Replies:
+    """What a fan-out brought: a reply or an error for each server, in the order they came."""
+
+    replies: Mapping[str, dict[str, Any]]
+    failures: Mapping[str, ControlError]
+
+
+class Fleet:
+    """The servers of a run, and which process of each was spoken to (CP18)."""
+
+    def __init__(self, servers: Iterable[Server]) -> None:
+        self.servers = tuple(servers)
+        names = [server.name.lower() for server in self.servers]
+        if len(set(names)) != len(names):
+            raise ValueError("participant names must be unique, ignoring case")
+        self._instances: dict[str, str] = {}
+
+    def meet_again(self) -> None:
+        """Speak to whatever processes answer next: a restore begins in fresh ones."""
+        self._instances.clear()
+
+    def by_rank(self, rank: Callable[[Server], int]) -> list[list[Server]]:
+        """The servers grouped by rank, lowest first."""
+        ranks: dict[int, list[Server]] = {}
+        for server in self.servers:
+            ranks.setdefault(rank(server), []).append(server)
+        return [ranks[each] for each in sorted(ranks)]
+
+    async def call(
+        self, verb: str, body: Mapping[str, Any] | None, *, deadline: float, servers: Sequence[Server]
+    ) -> Replies:
+        """Send one call to these servers at once, the same bytes to each (CO6).
+
+        ``deadline``: a time of the running loop. Failures are collected, none is raised.
+        """
+        encoded = b"" if body is None else orjson.dumps(body)
+        tasks = {
+            asyncio.create_task(self._call_one(server, verb, encoded, deadline)): server.name
+            for server in servers
+        }
+        replies: dict[str, dict[str, Any]] = {}
+        failures: dict[str, ControlError] = {}
+        try:
+            for done in asyncio.as_completed(tasks, timeout=_left(deadline) + LATE_SECONDS):
+                name, outcome = await done
+                if isinstance(outcome, ControlError):
+                    failures[name] = outcome
+                else:
+                    replies[name] = outcome
+        except TimeoutError:
+            for task, name in tasks.items():
+                if not task.done():
+                    failures[name] = ControlError("no_reply", f"{name}: no reply to {verb} by the deadline")
+        finally:
+            for task in tasks:
+                task.cancel()
+        return Replies(replies, failures)
+
+    async def _call_one(
+        self, server: Server, verb: str, body: bytes, deadline: float
+    ) -> tuple[str, dict[str, Any] | ControlError]:
+        call = Call(verb, body, _left(deadline), self._instances.get(server.name))
+        try:
+            reply = await server.transport(call)
+            self._met(server, check_reply(verb, reply))
+        except ControlError as error:
+            # A refusal comes from a process too: from here on no other may answer in its place.
+            self._met(server, error.details.get("instance_id"))
+            return server.name, error
+        except OSError as error:
+            return server.name, ControlError("no_reply", f"{type(error).__name__}: {error}")
+        except asyncio.CancelledError:
+            if _task_is_cancelled():
+                raise
+            return server.name, ControlError("no_reply", "the transport cancelled the call")
+        except Exception as error:
+            return server.name, control_error(error)
+        return server.name, reply
+
+    def _met(self, server: Server, instance_id: object) -> None:
+        if isinstance(instance_id, str):
+            self._instances.setdefault(server.name, instance_id)
+
+
+def _task_is_cancelled() -> bool:
+    """Whether somebody has cancelled this task, in contrast to a CancelledError from what it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - asyncio.get_running_loop().time())

@@ -1,5 +1,0 @@
-"""``python -m ckptctl.cli``."""
-
-from ckptctl.cli import main
-
-main()

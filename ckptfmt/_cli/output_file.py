@@ -1,0 +1,93 @@
+"""The file that ``-o`` names: it appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Final, NoReturn
+
+from ckptfmt._errors import Conflict
+from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE
+from ckptfmt._run.orphans import is_ours
+
+STDOUT: Final = "-"
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+def is_stdout(path: str) -> bool:
+    """Whether ``path`` is standard output: ``-``, or a name of it such as ``/dev/stdout``."""
+    if path == STDOUT:
+        return True
+    with suppress(OSError, ValueError):
+        return os.path.samestat(os.stat(path), os.fstat(sys.stdout.fileno()))
+    return False
+
+
+@contextmanager
+def outfile(path: str) -> Iterator[IO[bytes]]:
+    """What is written in the block. A regular file appears under its name, replacing one that is there, when
+    the block ends well; a link stays one, and so does what is no regular file: it is written to.
+
+    Raises :class:`Conflict` rather than replace a file of a checkpoint, and OSError, which names ``path``.
+    """
+    if is_stdout(path):
+        yield sys.stdout.buffer
+        return
+    try:
+        if path.endswith("/") or _is_special(path):
+            with open(path, "wb") as file:
+                yield file
+        else:
+            with _replaced(os.path.realpath(path)) as file:
+                yield file
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            error.filename, error.filename2 = path, None
+        raise
+
+
+def _is_special(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _replaced(target: str) -> Iterator[IO[bytes]]:
+    name = os.path.basename(target)
+    if os.path.exists(target) and (name == CHECKPOINT_FILE or is_ours(name)):
+        raise Conflict(f"{target}: a file of this name belongs to a checkpoint; choose another name")
+    temporary = f"{target}.{secrets.token_hex(4)}.tmp"
+    with _unwound():
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+            os.replace(temporary, target)
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+@contextmanager
+def _unwound() -> Iterator[None]:
+    """Within the block, what ends a process by default lets it clean up first."""
+    may_set = threading.current_thread() is threading.main_thread()
+    ours = [each for each in _ENDING if may_set and signal.getsignal(each) == signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, _end)
+    try:
+        yield
+    finally:
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _end(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,178 @@
+"""Rollout ids, attempts, and the capture keys that name an attempt.
+
+The capture key of attempt 0 of rollout ``r`` is ``r``; of attempt N ≥ 1 it is ``r-aN``. A rollout id never
+ends in that suffix itself, so every key decodes to exactly one rollout and attempt.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ckptfmt._errors import InvalidId, wrong_type
+from ckptfmt._limits import DEFAULT_LIMITS
+
+ROLLOUT_ID_KEY: Final = "_ng_rollout_id"
+ATTEMPT_INDEX_KEY: Final = "_ng_attempt_index"
+TASK_INDEX_KEY: Final = "_ng_task_index"
+ROLLOUT_INDEX_KEY: Final = "_ng_rollout_index"
+
+_ROLLOUT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SUFFIX: Final = re.compile(r"-a([1-9][0-9]*)\Z")
+_LINES: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*+\n)*+")
+_SPLIT_LINE: Final = re.compile(r"(.+?)(?:-a([1-9][0-9]*+))?\n")
+_SUFFIXED_LINE: Final = re.compile(r"-a[1-9][0-9]*+\n")
+_MAX_ATTEMPT: Final = 10**DEFAULT_LIMITS.attempt_digits - 1
+
+
+def _shown(text: str) -> str:
+    """A capture key is an address, not a secret: errors show it, but never a novel."""
+    return ascii(text if len(text) <= 80 else text[:77] + "...")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class EpisodeId:
+    """One attempt of one rollout. Raises :class:`InvalidId` for anything that has no capture key."""
+
+    rollout_id: str
+    attempt: int = 0
+
+    def __post_init__(self) -> None:
+        rollout_id, attempt = self.rollout_id, self.attempt
+        if type(rollout_id) is not str:
+            raise InvalidId(f"a rollout id is a str, not {_kind(rollout_id)}")
+        if _ROLLOUT_ID.fullmatch(rollout_id) is None:
+            raise InvalidId(
+                f"rollout id {_shown(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*: letters, "
+                "digits, '.', '_' and '-', the first one a letter or a digit"
+            )
+        if len(rollout_id) > DEFAULT_LIMITS.rollout_id_bytes:
+            raise InvalidId(
+                f"rollout id {_shown(rollout_id)} has {len(rollout_id)} bytes; "
+                f"at most {DEFAULT_LIMITS.rollout_id_bytes} are allowed"
+            )
+        if (suffix := _SUFFIX.search(rollout_id)) is not None:
+            raise InvalidId(
+                f"rollout id {_shown(rollout_id)} ends in {_shown(suffix[0])}, which is reserved for "
+                "attempts; about one uuid4 string in 3,300 does: make ids with new_rollout_id(), "
+                "and decode keys with EpisodeId.from_capture_key"
+            )
+        if type(attempt) is not int or not 0 <= attempt <= _MAX_ATTEMPT:
+            raise InvalidId(f"an attempt is an int from 0 to {_MAX_ATTEMPT}, not {_describe_index(attempt)}")
+
+    @property
+    def capture_key(self) -> str:
+        """The one string that names this attempt everywhere: paths, bodies, files."""
+        return f"{self.rollout_id}-a{self.attempt}" if self.attempt else self.rollout_id
+
+    @classmethod
+    def from_capture_key(cls, key: str) -> EpisodeId:
+        """Decode ``key``; raises :class:`InvalidId` when it names no rollout and attempt."""
+        if type(key) is not str:
+            raise InvalidId(f"a capture key is a str, not {_kind(key)}")
+        suffix = _SUFFIX.search(key)
+        if suffix is None:
+            return cls(key)
+        if suffix.start() == 0:
+            raise InvalidId(f"{_shown(key)} is no capture key: there is no rollout id before the attempt")
+        if (other := _SUFFIX.search(key, 0, suffix.start())) is not None:
+            raise InvalidId(
+                f"{_shown(key)} is no capture key: before {_shown(suffix[0])} it ends in {_shown(other[0])}, "
+                "and such an ending is reserved for the attempt; a key names one attempt of a rollout"
+            )
+        digits = suffix[1]
+        if len(digits) > DEFAULT_LIMITS.attempt_digits:
+            raise InvalidId(
+                f"capture key {_shown(key)} ends in an attempt of {len(digits)} digits; "
+                f"at most {DEFAULT_LIMITS.attempt_digits} are allowed"
+            )
+        return cls(key[: suffix.start()], int(digits))
+
+    @classmethod
+    def from_checked_key(cls, key: str) -> EpisodeId:
+        """Like :meth:`from_capture_key`, for a key that was decoded before: nothing is checked again."""
+        suffix = _SUFFIX.search(key) if "-a" in key else None
+        episode = object.__new__(cls)
+        object.__setattr__(episode, "rollout_id", key if suffix is None else key[: suffix.start()])
+        object.__setattr__(episode, "attempt", 0 if suffix is None else int(suffix[1]))
+        return episode
+
+    def __str__(self) -> str:
+        return self.capture_key
+
+
+def rollouts_of(keys: Sequence[str]) -> list[str]:
+    """The rollout id of each capture key, as :meth:`EpisodeId.from_capture_key` decodes it; many at a time.
+
+    Raises :class:`InvalidId`.
+    """
+    text = "".join(f"{key}\n" for key in keys)
+    if _LINES.fullmatch(text) is not None and text.count("\n") == len(keys):
+        if "-a" not in text and max(map(len, keys), default=0) <= DEFAULT_LIMITS.rollout_id_bytes:
+            return list(keys)
+        pairs: list[tuple[str, str]] = _SPLIT_LINE.findall(text)
+        rollouts = [rollout for rollout, _ in pairs]
+        if (
+            max(map(len, rollouts), default=0) <= DEFAULT_LIMITS.rollout_id_bytes
+            and max((len(digits) for _, digits in pairs), default=0) <= DEFAULT_LIMITS.attempt_digits
+            and _SUFFIXED_LINE.search("".join(f"{rollout}\n" for rollout in rollouts)) is None
+        ):
+            return rollouts
+    return [EpisodeId.from_capture_key(key).rollout_id for key in keys]
+
+
+def new_rollout_id() -> str:
+    """A fresh random rollout id that is never refused (32 hex digits: no hyphen, so no reserved suffix)."""
+    return uuid.uuid4().hex
+
+
+def episode_from_run_body(body: Mapping[str, object]) -> EpisodeId | None:
+    """The episode that a ``/run`` body runs as, or None when it carries no identity.
+
+    An explicit ``<id>-aN`` runs as attempt N of ``<id>``, and refuses any attempt index beside it: the two
+        would decode to no rollout and attempt. A plain explicit id, and a row named by its task and rollout
+        index, run at the body's attempt index. Raises :class:`InvalidId`.
+    """
+    if not isinstance(body, Mapping):
+        raise wrong_type("episode_from_run_body", "a mapping, the body of a run", body)
+    index = _index(body, ATTEMPT_INDEX_KEY)
+    explicit = body.get(ROLLOUT_ID_KEY)
+    if explicit is not None:
+        if type(explicit) is not str:
+            raise InvalidId(f"{ROLLOUT_ID_KEY} must be a str, not {_kind(explicit)}")
+        episode = EpisodeId.from_capture_key(explicit)
+        if episode.attempt == 0:
+            return EpisodeId(episode.rollout_id, index or 0)
+        if index is not None:
+            raise InvalidId(
+                f"{ROLLOUT_ID_KEY} {_shown(explicit)} names attempt {episode.attempt} by its suffix, and "
+                f"{ATTEMPT_INDEX_KEY} is set too; send one of them"
+            )
+        return episode
+    task, rollout = _index(body, TASK_INDEX_KEY), _index(body, ROLLOUT_INDEX_KEY)
+    if task is None or rollout is None:
+        return None
+    return EpisodeId(f"{task}-{rollout}", index or 0)
+
+
+def _index(body: Mapping[str, object], key: str) -> int | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    if type(value) is not int or value < 0:
+        raise InvalidId(f"{key} must be an int of 0 or more, not {_describe_index(value)}")
+    return value
+
+
+def _describe_index(value: object) -> str:
+    """An index may be shown when it is a plain int of modest size; of anything else only the type."""
+    if type(value) is int and abs(value) < 10**20:
+        return str(value)
+    return _kind(value)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,198 @@
+"""``checkpoint.json``: it exists, so the checkpoint is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import orjson
+
+from ckptfmt._errors import Damaged, Incomplete, InvalidId, NotFound
+from ckptfmt._identity import EpisodeId
+from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._model.fields import FORMAT, Fields, is_participant_name
+from ckptfmt._model.self_checked import Sealed, seal, unseal
+from ckptfmt._model.smallfiles import read_or_damaged
+from ckptfmt._text import count_text, printable
+from ckptfmt._values.json_payload import JsonPayload, apply_patches, check_depth
+from ckptfmt._values.patches import Exact
+from ckptfmt._values.value_text import kind_text
+from ckptfmt.stores import Url, choose_store
+from ckptfmt.stores._interface import Store
+
+CHECKPOINT_FILE: Final = "checkpoint.json"
+
+
+@dataclass(frozen=True, slots=True)
+class CutReference:
+    """The cut that the checkpoint consists of: the name of its folder, and the digest of its ``cut.json``."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParticipantReference:
+    """One participant: its kind, and the digest of its manifest."""
+
+    kind: str
+    manifest: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointBody:
+    """What ``checkpoint.json`` says. ``episodes`` and ``restarts`` are sorted capture keys; ``marks`` is
+    rollout → attempt; ``state`` the controller's own value; ``cut`` is None when the participants' folders
+    lie beside it."""
+
+    checkpoint_id: str
+    sequence: int
+    cut: CutReference | None
+    participants: Mapping[str, ParticipantReference]
+    episodes: tuple[str, ...]
+    restarts: tuple[str, ...] = ()
+    marks: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    state: Exact = None
+    digest: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<CheckpointBody {printable(self.checkpoint_id)}: sequence {self.sequence}, "
+            f"{count_text(len(self.participants), 'participant')}, "
+            f"{count_text(len(self.episodes), 'episode')}, {count_text(len(self.restarts), 'restart')}, "
+            f"state: {kind_text(self.state)}>"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:  # a read-only view of a dict does not pickle
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return _body_of, ({**values, "participants": dict(self.participants), "marks": dict(self.marks)},)
+
+    def sealed(self) -> Sealed:
+        """The bytes of ``checkpoint.json``, and their digest. Raises :class:`InexactValue` for the state."""
+        head = orjson.dumps(
+            {
+                "format": FORMAT,
+                "features": [],
+                "checkpoint_id": self.checkpoint_id,
+                "sequence": self.sequence,
+                "cut": None if self.cut is None else {"name": self.cut.name, "sha256": self.cut.digest},
+                "participants": {
+                    name: {"kind": each.kind, "manifest": each.manifest}
+                    for name, each in self.participants.items()
+                },
+                "episodes": list(self.episodes),
+                "restarts": list(self.restarts),
+                "marks": dict(self.marks),
+            }
+        )
+        state = JsonPayload.of(self.state)
+        pieces = [head[:-1], b',"state":', state.data]
+        if state.patch_data:
+            pieces += [b',"patches":', state.patch_data]
+        return seal(b"".join((*pieces, b"}")))
+
+
+def _body_of(values: dict[str, Any]) -> CheckpointBody:
+    read_only = {name: MappingProxyType(values[name]) for name in ("participants", "marks")}
+    return CheckpointBody(**{**values, **read_only})
+
+
+def read_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> CheckpointBody:
+    """Read and check ``checkpoint.json`` alone. Raises :class:`NotFound` (no such folder),
+    :class:`Incomplete` (the folder has none), :class:`Damaged`, :class:`Unsupported`, :class:`StoreError`."""
+    return load_checkpoint_body(choose_store(url), limits)
+
+
+def load_checkpoint_body(store: Store, limits: Limits) -> CheckpointBody:
+    try:
+        data = read_or_damaged(store, CHECKPOINT_FILE, limits.checkpoint_bytes, CHECKPOINT_FILE)
+    except NotFound as error:
+        store.entries("")  # raises NotFound for the folder itself
+        raise Incomplete(
+            f"{CHECKPOINT_FILE}: there is none in {store.url}: the checkpoint was not completed",
+            file=CHECKPOINT_FILE,
+        ) from error
+    return _parse(data)
+
+
+def _parse(data: bytes) -> CheckpointBody:
+    fields, digest = unseal(data, CHECKPOINT_FILE)
+    fields.check_format()
+    state = fields.value("state")
+    try:
+        if "patches" in fields:
+            state = apply_patches(state, fields.value("patches"))
+        else:
+            check_depth(state)
+    except Damaged as error:
+        raise fields.damaged(f"is damaged, or its patches ({error})", "state") from None
+    participants = {name: _participant(fields, name) for name, _ in fields.object("participants").items()}
+    if len({name.lower() for name in participants}) != len(participants):
+        raise fields.damaged("has two names that differ only in case", "participants")
+    episodes, restarts = _keys(fields, "episodes"), _keys(fields, "restarts")
+    if not set(episodes).isdisjoint(restarts):
+        raise fields.damaged("names an episode that was saved", "restarts")
+    return CheckpointBody(
+        checkpoint_id=fields.label("checkpoint_id"),
+        sequence=fields.integer("sequence"),
+        cut=_cut(fields),
+        participants=MappingProxyType(participants),
+        episodes=episodes,
+        restarts=restarts,
+        marks=MappingProxyType(_marks(fields.object("marks"))),
+        state=state,
+        digest=digest,
+    )
+
+
+def _cut(fields: Fields) -> CutReference | None:
+    if fields.value("cut") is None:
+        return None
+    cut = fields.object("cut")
+    name = cut.text("name")
+    if not is_participant_name(name) or "/" in name:
+        raise cut.damaged("is no name of a folder", "name")
+    return CutReference(name, cut.digest("sha256"))
+
+
+def _participant(fields: Fields, name: str) -> ParticipantReference:
+    if not is_participant_name(name):
+        raise fields.damaged(f"names {ascii(name)[:80]}, which is no participant's name", "participants")
+    reference = fields.object("participants").object(name)
+    return ParticipantReference(reference.label("kind"), reference.digest("manifest"))
+
+
+def _keys(fields: Fields, member: str) -> tuple[str, ...]:
+    keys = fields.strings(member)
+    try:
+        for key in keys:
+            EpisodeId.from_capture_key(key)
+    except InvalidId as error:
+        raise fields.damaged(f"holds no capture key: {error}", member) from None
+    if keys != sorted(set(keys)):
+        raise fields.damaged("is not sorted, or holds a key twice", member)
+    return tuple(keys)
+
+
+def _marks(fields: Fields) -> dict[str, int]:
+    marks = {}
+    for rollout, attempt in fields.items():
+        try:
+            marks[rollout] = EpisodeId(rollout, attempt).attempt
+        except InvalidId as error:
+            raise fields.damaged(f"holds no mark: {error}") from None
+    return marks
+
+
+def checked_keys(keys: Iterable[str | EpisodeId]) -> tuple[str, ...]:
+    """Distinct capture keys, sorted. Raises :class:`InvalidId`."""
+    return tuple(
+        sorted(
+            {
+                (key if isinstance(key, EpisodeId) else EpisodeId.from_capture_key(key)).capture_key
+                for key in keys
+            }
+        )
+    )

@@ -1,0 +1,171 @@
+"""Reading the members of a JSON object that nobody has checked yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ckptfmt._errors import Damaged, InvalidId, Unsupported
+from ckptfmt._limits import DEFAULT_LIMITS
+from ckptfmt._values.patches import Json, is_unicode
+
+FORMAT: Final = 1
+"""The version of the format that this package writes, and the only one that it reads."""
+
+MAX_INTEGER: Final = 2**63 - 1
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_OF_A_FILE: Final = re.compile(
+    r"(?:^|/)((?:manifest|cut|checkpoint)\.json|(?:records|index)-[0-9a-f]{64}\.json(?:l|l\.zst)?)(?:/|$)",
+    re.IGNORECASE,
+)
+_LABEL_CHARACTERS: Final = 256
+
+
+class Fields:
+    """A JSON object, read member by member: each must be of exactly its type. Raises :class:`Damaged`.
+
+    Members that nobody asks for are ignored: a later minor version may add some.
+    """
+
+    def __init__(self, value: Json, file: str, place: str = "") -> None:
+        self.file = file
+        self._place = place
+        if type(value) is not dict:
+            raise self.damaged("is not a JSON object")
+        self._members: dict[str, Json] = value
+
+    def damaged(self, problem: str, member: str | None = None) -> Damaged:
+        place = ".".join(part for part in (self._place, member) if part)
+        return Damaged(f"{self.file}: {place or 'its body'} {problem}", file=self.file)
+
+    def __contains__(self, member: str) -> bool:
+        return member in self._members
+
+    def value(self, member: str) -> Json:
+        if member not in self._members:
+            raise self.damaged("is missing", member)
+        return self._members[member]
+
+    def text(self, member: str) -> str:
+        value = self.value(member)
+        if type(value) is not str:
+            raise self.damaged("is not a string", member)
+        return value
+
+    def label(self, member: str) -> str:
+        """A checkpoint id or kind."""
+        value = self.text(member)
+        if not is_label(value):
+            raise self.damaged("is empty, too long, or holds control characters", member)
+        return value
+
+    def digest(self, member: str) -> str:
+        value = self.text(member)
+        if _DIGEST.fullmatch(value) is None:
+            raise self.damaged("is not 64 lower-case hex digits", member)
+        return value
+
+    def integer(self, member: str, low: int = 0, high: int = MAX_INTEGER) -> int:
+        value = self.value(member)
+        if type(value) is not int or not low <= value <= high:
+            raise self.damaged(f"is not an integer from {low} to {high}", member)
+        return value
+
+    def array(self, member: str) -> list[Json]:
+        value = self.value(member)
+        if type(value) is not list:
+            raise self.damaged("is not an array", member)
+        return value
+
+    def strings(self, member: str) -> list[str]:
+        value = self.array(member)
+        if not set(map(type, value)) <= {str}:
+            raise self.damaged("holds something else than strings", member)
+        return value
+
+    def integers(self, member: str, low: int = 0, high: int = MAX_INTEGER) -> list[int]:
+        value = self.array(member)
+        if not set(map(type, value)) <= {int} or (value and (min(value) < low or max(value) > high)):
+            raise self.damaged(f"holds something else than integers from {low} to {high}", member)
+        return value
+
+    def object(self, member: str) -> Fields:
+        return Fields(self.value(member), self.file, self._inside(member))
+
+    def objects(self, member: str) -> list[Fields]:
+        return [
+            Fields(each, self.file, f"{self._inside(member)}[{index}]")
+            for index, each in enumerate(self.array(member))
+        ]
+
+    def items(self) -> Iterator[tuple[str, Json]]:
+        return iter(self._members.items())
+
+    def _inside(self, member: str) -> str:
+        return f"{self._place}.{member}" if self._place else member
+
+    def check_format(self) -> None:
+        """Refuse another format version and unknown features, before anything else is looked at."""
+        version = self._members.get("format")
+        if type(version) is not int or version != FORMAT:
+            found = (
+                version
+                if type(version) is int
+                else "none"
+                if version is None
+                else f"a {type(version).__name__}"
+            )
+            raise Unsupported(
+                f"{self.file}: its format version is {found}, and this ckptfmt reads version {FORMAT}; "
+                "read it with the version of ckptfmt that wrote it",
+                file=self.file,
+            )
+        unknown = sorted(self.strings("features"))
+        if unknown:
+            raise Unsupported(
+                f"{self.file}: it needs the reader feature {unknown[0][:80]!a}, which this ckptfmt does not "
+                "have; read it with a newer ckptfmt",
+                file=self.file,
+            )
+
+
+def is_label(text: str) -> bool:
+    """Whether ``text`` can be a checkpoint id or kind: 1 to 256 characters, none of them a control
+    character."""
+    return 0 < len(text) <= _LABEL_CHARACTERS and is_unicode(text) and not any(map(_is_control, text))
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character < "\xa0"
+
+
+def is_participant_name(text: str) -> bool:
+    """Whether ``text`` names a participant: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``."""
+    return len(text) <= DEFAULT_LIMITS.participant_name_characters and _NAME.fullmatch(text) is not None
+
+
+def check_label(text: object, what: str) -> str:
+    """``text``, or :class:`InvalidId` when it cannot be the checkpoint id or kind that ``what`` names."""
+    if type(text) is not str or not is_label(text):
+        raise InvalidId(
+            f"a {what} is a str of 1 to {_LABEL_CHARACTERS} characters without control characters "
+            "or surrogates"
+        )
+    return text
+
+
+def check_participant_name(text: object) -> str:
+    """``text``, or :class:`InvalidId` when it names no participant."""
+    if type(text) is not str or not is_participant_name(text):
+        raise InvalidId(
+            "a participant's name is made of segments [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', "
+            f"at most {DEFAULT_LIMITS.participant_name_characters} characters, not {ascii(text)[:80]}"
+        )
+    taken = _OF_A_FILE.search(text)
+    if taken is not None:
+        raise InvalidId(
+            f"participant {text}: files of the format are named like {taken[1]}; use another name"
+        )
+    return text

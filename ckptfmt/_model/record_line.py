@@ -1,0 +1,201 @@
+"""One record to one line of bytes, and back.
+
+A line is ``{"episode":…,"boundary":…,"schema":…[,"references":[…]][,"patches":[…]],"payload":…}`` and one
+line feed: the small envelope first, the opaque payload last, so that a reader slices the payload instead of
+parsing it. The envelope's bytes are canonical: a reader accepts exactly what a writer writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import orjson
+
+from ckptfmt._errors import Damaged, InexactValue, InvalidId, LimitExceeded
+from ckptfmt._identity import EpisodeId
+from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._text import count_text
+from ckptfmt._values.json_payload import JsonPayload
+from ckptfmt._values.large_values import encode as encode_in_pieces
+from ckptfmt._values.patches import Exact, is_unicode
+from ckptfmt._values.value_text import kind_text
+
+MAX_INTEGER: Final = 2**63 - 1
+"""Largest boundary and schema version."""
+
+_PAYLOAD: Final = b',"payload":'
+_PATCHES: Final = b',"patches":'
+# Possessive throughout: what can be given back is kept in memory, many times the bytes of the line.
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_NUMBER: Final = rb"(?:0|[1-9][0-9]{0,18})"
+_HEAD: Final = re.compile(
+    rb'\{"episode":"([A-Za-z0-9._-]+)","boundary":(null|' + _NUMBER + rb'),"schema":(' + _NUMBER + rb")"
+    rb'(?:,"references":(\[' + _STRING + rb"(?:," + _STRING + rb")*+\]))?"
+)
+# A string that does not end is one token too: else its end would be looked for from each quote in it.
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]')
+_MOST_LEVELS: Final = 1024  # orjson reads no deeper
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One episode's state at a boundary, as a writer takes it.
+
+    ``payload`` is an exact value, or a :class:`JsonPayload` encoded before. ``boundary`` is the number of
+        the step after which the episode can continue, None when it starts over from its input. ``schema`` is
+        the version of the payload's own layout. ``references`` are opaque strings that the controller must
+        find in its own state. Raises :class:`InexactValue` for a field of another type or range.
+    """
+
+    episode: EpisodeId
+    payload: Exact
+    boundary: int | None = None
+    schema: int = 1
+    references: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.episode) is not EpisodeId:
+            raise InvalidId(f"a record's episode is an EpisodeId, not a {type(self.episode).__name__}")
+        if self.boundary is not None:
+            self._check_integer("boundary", self.boundary)
+        self._check_integer("schema", self.schema)
+        if type(self.references) is not tuple:
+            if isinstance(self.references, str):
+                raise self._inexact("references", "references are a sequence of strings, not one string")
+            if not isinstance(self.references, Iterable):
+                kind = type(self.references).__name__
+                raise self._inexact("references", f"references are a sequence of strings, not of type {kind}")
+            object.__setattr__(self, "references", tuple(self.references))
+        for index, reference in enumerate(self.references):
+            if type(reference) is not str or not is_unicode(reference):
+                raise self._inexact(f"references[{index}]", "a reference is a str without surrogates")
+
+    def __repr__(self) -> str:
+        """The envelope, and how large the payload is: never the payload itself."""
+        payload = self.payload
+        size = count_text(payload.size, "byte") if isinstance(payload, JsonPayload) else kind_text(payload)
+        references = f", {count_text(len(self.references), 'reference')}" if self.references else ""
+        return f"<Record {self.episode} at boundary {self.boundary}: {size}{references}>"
+
+    def _check_integer(self, name: str, value: object) -> None:
+        if type(value) is not int or not 0 <= value <= MAX_INTEGER:
+            raise self._inexact(
+                name, f"{name} is an int from 0 to {MAX_INTEGER}, not this {type(value).__name__}"
+            )
+
+    def _inexact(self, path: str, reason: str) -> InexactValue:
+        key = self.episode.capture_key
+        return InexactValue(f"episode {key}: {reason}", path=path, episode=key)
+
+
+class Line(NamedTuple):
+    """What one line holds: the envelope, decoded, and the payload, still bytes of its own."""
+
+    episode: EpisodeId
+    boundary: int | None
+    schema: int
+    references: tuple[str, ...]
+    payload: JsonPayload
+
+
+def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
+    """The line of ``record``, in pieces: to join them would copy it.
+
+    Raises :class:`InexactValue` or :class:`LimitExceeded`, both with the episode.
+    """
+    key = record.episode.capture_key
+    payload = record.payload
+    if type(payload) is not JsonPayload:
+        pieces, patches = encode_in_pieces(payload, episode=key, limits=limits)
+    elif b"\n" in payload.data or b"\n" in payload.patch_data:
+        raise InexactValue(
+            f"episode {key}: its JsonPayload holds a line feed; make payloads with JsonPayload.of",
+            episode=key,
+        )
+    else:
+        pieces, patches = [payload.data], payload.patch_data
+    boundary = b"null" if record.boundary is None else b"%d" % record.boundary
+    head = b'{"episode":"%b","boundary":%b,"schema":%d' % (key.encode(), boundary, record.schema)
+    if record.references:
+        head += b',"references":' + orjson.dumps(record.references)
+    if patches:
+        head += _PATCHES + patches
+    line = [head + _PAYLOAD, *pieces, b"}\n"]
+    size = sum(map(len, line))
+    if size > limits.record_bytes:
+        raise LimitExceeded(
+            f"episode {key}: the record has {size} bytes; at most {limits.record_bytes} are allowed"
+        )
+    return line
+
+
+def decode_line(line: bytes) -> Line:
+    """The envelope of ``line``, validated, and its payload, sliced. Raises :class:`Damaged`.
+
+    The payload is not parsed: digests prove the bytes, and the writer's limits make decoding total.
+    """
+    head = _HEAD.match(line)
+    if head is None or not line.endswith(b"}\n"):
+        raise Damaged("a record's envelope is not what a writer writes")
+    key = head[1].decode()
+    try:
+        episode = EpisodeId.from_capture_key(key)
+    except InvalidId as error:
+        raise Damaged(f"a record's episode is no capture key: {error}") from None
+    boundary = None if head[2] == b"null" else int(head[2])
+    schema = int(head[3])
+    if max(boundary or 0, schema) > MAX_INTEGER:
+        raise Damaged("a record's boundary or schema is out of range", episode=key)
+    start = head.end()
+    patches = b""
+    if line.startswith(_PATCHES, start):
+        start += len(_PATCHES)
+        end = _end_of_patches(line, start, key)
+        patches, start = line[start:end], end
+    if not line.startswith(_PAYLOAD, start):
+        raise Damaged("a record's envelope is not what a writer writes", episode=key)
+    payload = JsonPayload(line[start + len(_PAYLOAD) : -2], patches)
+    return Line(episode, boundary, schema, _references(head[4], key), payload)
+
+
+def _references(text: bytes | None, key: str) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        references: list[str] = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise Damaged("a record's references are not strict JSON", episode=key) from None
+    if orjson.dumps(references) != text:
+        raise Damaged("a record's references are not spelled as a writer spells them", episode=key)
+    return tuple(references)
+
+
+def _end_of_patches(line: bytes, start: int, key: str) -> int:
+    """Where the patches end. A patch may hold the text of the next member: try its first place, then scan."""
+    end = line.find(_PAYLOAD, start)
+    if end >= 0 and line[start : start + 1] == b"[":
+        if line[end - 1 : end] == b"]" and _is_json(line[start:end]):
+            return end
+        depth = 0
+        for token in _TOKEN.finditer(line, start):
+            bracket = token[0]
+            if bracket in b"[{":
+                depth += 1
+                if depth > _MOST_LEVELS:
+                    break
+            elif bracket in b"]}":
+                depth -= 1
+                if depth == 0:
+                    return token.end()
+    raise Damaged("a record's patches are not strict JSON", episode=key)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True

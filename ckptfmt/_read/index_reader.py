@@ -1,0 +1,133 @@
+"""Reading an index from a store: all of it in one pass, or only the block that can hold one record."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ckptfmt._errors import Damaged, Incomplete, NotFound
+from ckptfmt._limits import KIB, Limits
+from ckptfmt._model.index_check import check_layout
+from ckptfmt._model.index_file import Head, parse_block, parse_head
+from ckptfmt._model.index_rows import Rows
+from ckptfmt._model.manifest import Manifest
+from ckptfmt.stores._interface import Store
+
+_FIRST_READ: Final = 64 * KIB
+_BLOCKS_KEPT: Final = 4
+
+
+def read_index(folder: Store, manifest: Manifest, label: str, limits: Limits) -> Rows:
+    """The whole index of a participant, every byte of it checked, and compared with the manifest.
+
+    The rows come sorted by place: in the order in which the records were written. ``label`` is put before the
+        file's name in errors. Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
+    """
+    name, file = manifest.index, label + manifest.index
+    rows = Rows()
+    with _found(file), folder.open(name) as stored:
+
+        def more(start: int, length: int) -> bytes:
+            return stored.read(length)
+
+        head, taken = _read_head(more, file, manifest, limits)
+        expected = head.size + head.blocks_size
+        if stored.size != expected:
+            how = "is cut short" if stored.size < expected else "has bytes added"
+            raise Damaged(f"{file}: the file {how}: {stored.size} bytes, not {expected}", file=file)
+        for number, length in enumerate(head.length):
+            if len(taken) < length:
+                taken += stored.read(length - len(taken))
+            rows.extend(parse_block(taken[:length], number, head, file, limits))
+            taken = taken[length:]
+    rows = rows.by_place()
+    check_layout(rows, manifest, file)
+    return rows
+
+
+class Lookup:
+    """Finds the row of one episode. Keeps the head, and the few blocks that were asked for last."""
+
+    def __init__(self, folder: Store, manifest: Manifest, label: str, limits: Limits) -> None:
+        self._folder = folder
+        self._manifest = manifest
+        self._file = label + manifest.index
+        self._limits = limits
+        self._head: Head | None = None
+        self._after_head = b""  # what the first read brought besides
+        self._blocks: OrderedDict[int, Rows] = OrderedDict()
+        self._lock = threading.Lock()  # of _blocks: several threads may look things up
+
+    def find(self, key: str) -> tuple[Rows, int] | None:
+        """The block that holds the row of this capture key, and its number there.
+
+        Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
+        """
+        with _found(self._file):
+            head = self._load_head()
+            number = head.block_of(key)
+            if number is None:
+                return None
+            rows = self._load_block(number, head)
+        row = bisect_left(rows.episode, key)
+        return (rows, row) if row < len(rows) and rows.episode[row] == key else None
+
+    def _read(self, start: int, length: int) -> bytes:
+        return self._folder.read_range(self._manifest.index, start, length)
+
+    def _load_head(self) -> Head:
+        if self._head is None:
+            self._head, self._after_head = _read_head(self._read, self._file, self._manifest, self._limits)
+        return self._head
+
+    def _load_block(self, number: int, head: Head) -> Rows:
+        with self._lock:
+            if number in self._blocks:
+                self._blocks.move_to_end(number)
+                return self._blocks[number]
+        start, length = head.start[number], head.length[number]
+        data = self._after_head[start : start + length]
+        if len(data) < length:
+            data = self._read(head.size + start, length)
+        rows = parse_block(data, number, head, self._file, self._limits)
+        with self._lock:
+            self._blocks[number] = rows
+            if len(self._blocks) > _BLOCKS_KEPT:
+                self._blocks.popitem(last=False)
+        return rows
+
+
+def _read_head(
+    more: Callable[[int, int], bytes], file: str, manifest: Manifest, limits: Limits
+) -> tuple[Head, bytes]:
+    """The head, and the bytes after it that were read besides. ``more`` reads on from a place."""
+    limit = limits.index_head_bytes
+    data, size = b"", _FIRST_READ
+    while True:
+        length = min(size, limit + 1) - len(data)
+        piece = more(len(data), length)
+        data += piece
+        if b"\n" in piece or len(piece) < length or len(data) > limit:
+            break
+        size *= 16
+    end = data.find(b"\n") + 1 or len(data)  # without a line feed it was cut short: parsing says how
+    if end > limit:
+        raise Damaged(f"{file}: its first line is longer than {limit} bytes", file=file)
+    return parse_head(data[:end], file, manifest, limits), data[end:]
+
+
+@contextmanager
+def _found(file: str) -> Iterator[None]:
+    """Errors of the store in terms of ``file``."""
+    try:
+        yield
+    except NotFound as error:
+        raise Incomplete(f"{file}: the index file is missing", file=file) from error
+    except Damaged as error:
+        if error.file is not None:
+            raise
+        raise Damaged(f"{file}: {error}", file=file) from error

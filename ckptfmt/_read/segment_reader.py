@@ -1,0 +1,161 @@
+"""One pass over a participant's segments: every stored byte is read, hashed and compared, in bounded
+memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from ckptfmt._errors import Damaged, Incomplete, NotFound
+from ckptfmt._limits import Limits
+from ckptfmt._model.index_check import rows_by_segment
+from ckptfmt._model.index_rows import Rows
+from ckptfmt._model.manifest import Manifest, Segment
+from ckptfmt._read.background_hash import BackgroundHash
+from ckptfmt._read.stored_record import CheckedLine, check_line, unpack_frame
+from ckptfmt.stores._interface import Store, StoredFile
+
+Report = Callable[[Damaged], None]
+"""Takes one problem. It may raise it, which ends the pass, or note it, and the pass goes on where it can."""
+
+_PIECE: Final = 1024 * 1024
+
+
+class Row(NamedTuple):
+    """One record of the pass: its row in the index, and its line."""
+
+    number: int
+    checked: CheckedLine
+
+
+class _Run(NamedTuple):
+    """Rows ``first`` to ``end`` of a segment whose bytes are read together: a frame, or many lines."""
+
+    first: int
+    end: int
+    stored: int
+    plain: int
+
+
+def _runs_of_lines(rows: Rows) -> Iterator[_Run]:
+    """Lines that lie one after the other, a mebibyte at a time."""
+    ends = list(accumulate(rows.length))
+    first = start = 0
+    while first < len(ends):
+        last = min(bisect_left(ends, start + _PIECE, first), len(ends) - 1)
+        size = ends[last] - start
+        yield _Run(first, last + 1, size, size)
+        first, start = last + 1, ends[last]
+
+
+def _runs_of_frames(rows: Rows) -> Iterator[_Run]:
+    first = 0
+    while first < len(rows):
+        end = bisect_right(rows.offset, rows.offset[first], first)
+        yield _Run(first, end, rows.stored[first], sum(rows.length[first:end]))
+        first = end
+
+
+def read_rows(
+    folder: Store, manifest: Manifest, index: Rows, label: str, report: Report, limits: Limits
+) -> Iterator[Row]:
+    """Every record, in the order written: the order of ``index``, which was checked against the manifest.
+
+    ``label`` is put before the names of files in errors. Each row is checked before it is yielded, each
+        file's digest once its last row was.
+    """
+    first = 0
+    for _, segment, rows in rows_by_segment(index, manifest):
+        yield from _SegmentPass(folder, segment, rows, first, label + segment.file, report, limits).run()
+        first += len(rows)
+
+
+class _SegmentPass:
+    def __init__(
+        self,
+        folder: Store,
+        segment: Segment,
+        rows: Rows,
+        first: int,
+        file: str,
+        report: Report,
+        limits: Limits,
+    ) -> None:
+        self._folder = folder
+        self._segment = segment
+        self._rows = rows
+        self._first = first
+        self._file = file
+        self._limits = limits
+        self._to_report = report
+        self._reported = False
+
+    def _report(self, error: Damaged) -> None:
+        self._reported = True
+        self._to_report(error)
+
+    def run(self) -> Iterator[Row]:
+        with ExitStack() as stack:
+            stored = self._open(stack)
+            if stored is not None:
+                yield from self._read(stored)
+
+    def _open(self, stack: ExitStack) -> StoredFile | None:
+        file, expected = self._file, self._segment.stored
+        try:
+            stored = stack.enter_context(self._folder.open(self._segment.file))
+        except NotFound:
+            self._report(Incomplete(f"{file}: the records file is missing", file=file))
+            return None
+        except Damaged as error:
+            self._report(Damaged(f"{file}: {error}", file=file))
+            return None
+        if stored.size != expected:
+            how = "is cut short" if stored.size < expected else "has bytes added"
+            self._report(Damaged(f"{file}: the file {how}: {stored.size} bytes, not {expected}", file=file))
+            return None
+        return stored
+
+    def _read(self, stored: StoredFile) -> Iterator[Row]:
+        compressed = self._segment.codec == "zstd"
+        with BackgroundHash() as hashed:
+            for run in (_runs_of_frames if compressed else _runs_of_lines)(self._rows):
+                data = stored.read(run.stored)
+                hashed.update(data)
+                if compressed:
+                    try:
+                        data = unpack_frame(data, run.plain, run.plain, self._file, self._limits)
+                    except Damaged as error:
+                        self._report(error)
+                        continue
+                yield from self._compare(data, run)
+            if not self._reported and hashed.hexdigest() != self._segment.digest:
+                self._report(
+                    Damaged(
+                        f"{self._file}: it was changed after writing: its bytes are not those of its name",
+                        file=self._file,
+                    )
+                )
+
+    def _compare(self, data: bytes, run: _Run) -> Iterator[Row]:
+        rows, start = self._rows, 0
+        for number in range(run.first, run.end):
+            length = rows.length[number]
+            try:
+                checked = check_line(
+                    data,
+                    start,
+                    length,
+                    rows.crc32[number],
+                    rows.episode[number],
+                    rows.boundary[number],
+                    self._file,
+                )
+            except Damaged as error:
+                self._report(error)
+            else:
+                yield Row(self._first + number, checked)
+            start += length

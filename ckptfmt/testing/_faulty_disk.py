@@ -1,0 +1,131 @@
+"""A disk that fails where a test says, and notes every call that changes or syncs something."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import Disk
+
+Operation = Literal[
+    "create",
+    "write",
+    "sync",
+    "sync_directory",
+    "link",
+    "replace",
+    "unlink",
+    "make_directory",
+    "remove_directory",
+    "open_for_reading",
+]
+
+
+@dataclass(slots=True)
+class Fault:
+    """Calls of ``operation`` on a path that matches ``path`` (a shell pattern) raise OSError with ``errno``:
+    after ``after`` calls went well, ``times`` times (None: for ever)."""
+
+    operation: Operation
+    errno: int
+    path: str = "*"
+    after: int = 0
+    times: int | None = 1
+
+    def strikes(self, operation: str, path: str) -> bool:
+        if operation != self.operation or not fnmatchcase(path, self.path):
+            return False
+        if self.after > 0:
+            self.after -= 1
+            return False
+        if self.times is None:
+            return True
+        self.times -= 1
+        return self.times >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: ``path`` is what it is about (of ``link`` and ``replace`` the target)."""
+
+    operation: Operation
+    path: str
+
+
+@dataclass
+class FaultyDisk(Disk):
+    """The real disk, with faults. ``calls`` lists every call in order, those that failed too.
+
+    ``on_call`` is called before each one, outside all locks: it may wait, or raise.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    on_call: Callable[[Call], None] | None = None
+    calls: list[Call] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._paths: dict[int, str] = {}
+        self._faults_lock = threading.Lock()
+
+    def _call(self, operation: Operation, path: str) -> None:
+        call = Call(operation, path)
+        if self.on_call is not None:
+            self.on_call(call)
+        with self._faults_lock:
+            self.calls.append(call)
+            for fault in self.faults:
+                if fault.strikes(operation, path):
+                    raise OSError(fault.errno, os.strerror(fault.errno), path)
+
+    def create(self, path: str) -> int:
+        self._call("create", path)
+        descriptor = super().create(path)
+        self._paths[descriptor] = path
+        return descriptor
+
+    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
+        self._call("write", self._paths[descriptor])
+        return super().write(descriptor, data, offset)
+
+    def sync(self, descriptor: int, path: str) -> None:
+        self._call("sync_directory" if os.path.isdir(path) else "sync", path)
+        super().sync(descriptor, path)
+
+    def link(self, source: str, target: str) -> None:
+        self._call("link", target)
+        super().link(source, target)
+
+    def replace(self, source: str, target: str) -> None:
+        self._call("replace", target)
+        super().replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        self._call("unlink", path)
+        super().unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        self._call("make_directory", path)
+        super().make_directory(path)
+
+    def remove_directory(self, path: str) -> None:
+        self._call("remove_directory", path)
+        super().remove_directory(path)
+
+    def open_for_reading(self, path: str) -> int:
+        self._call("open_for_reading", path)
+        return super().open_for_reading(path)
+
+
+@contextmanager
+def failing_disk(*faults: Fault, on_call: Callable[[Call], None] | None = None) -> Iterator[FaultyDisk]:
+    """Within the block, everything that ckptfmt opens or creates uses one :class:`FaultyDisk`."""
+    disk = FaultyDisk(list(faults), on_call)
+    with disk_replaced(disk):
+        yield disk
