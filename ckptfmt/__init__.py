@@ -1,13 +1,15 @@
 """Exact, durable checkpoints of rollouts in flight, as files.
 
-A participant streams its records with :func:`create`; :func:`publish` names the participants of a
-checkpoint in ``checkpoint.json``; :func:`open` reads any of it back, and ``verify`` checks every byte.
-FORMAT.md specifies the bytes.
+A participant streams its records with :func:`create`; :func:`publish` names the participants of a checkpoint in
+``checkpoint.json``; :func:`open` reads any of it back, and :func:`verify` checks every byte. FORMAT.md specifies the
+bytes. :mod:`ckptfmt.stores` holds the places where files can be stored, :mod:`ckptfmt.testing` what tests need.
 """
 
 from __future__ import annotations
 
 from ckptfmt._errors import (
+    BadCheckpoint,
+    BadInput,
     CheckpointError,
     Conflict,
     Damaged,
@@ -15,40 +17,57 @@ from ckptfmt._errors import (
     InexactValue,
     InvalidId,
     LimitExceeded,
+    MissingLibrary,
     NotFound,
     OutcomeUnknown,
     SnapshotChanged,
     Stopped,
     StoreError,
     Unsupported,
+    UnsupportedStore,
     UnusableDirectory,
 )
 from ckptfmt._identity import EpisodeId, episode_from_run_body, new_rollout_id
-from ckptfmt._limits import Limits
-from ckptfmt._model.checkpoint_file import CheckpointBody, CutReference, ParticipantReference, read_checkpoint
-from ckptfmt._model.cut_file import Cut, create_cut, read_cut
-from ckptfmt._model.life_file import start_life
+from ckptfmt._limits import FormatLimits, Limits, Tuning
+from ckptfmt._model.checkpoint_file import (
+    CheckpointBody,
+    CutReference,
+    ParticipantReference,
+    read_checkpoint,
+)
+from ckptfmt._model.cut_file import Cut, read_cut
+from ckptfmt._model.index_rows import Rows
 from ckptfmt._model.manifest import Manifest, Segment
+from ckptfmt._model.names import check_participant_name
 from ckptfmt._model.record_line import Record
 from ckptfmt._read.bulk_decoding import payloads
-from ckptfmt._read.checkpoint import Checkpoint, open_checkpoint
-from ckptfmt._read.participant import ParticipantCheckpoint, open_participant
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.listed import Listed
+from ckptfmt._read.opening import open_checkpoint
+from ckptfmt._read.participant import Key, ParticipantCheckpoint, open_participant
 from ckptfmt._read.report import Problem, Report
 from ckptfmt._read.stored_record import StoredRecord
 from ckptfmt._read.verification import verify
-from ckptfmt._run.copying import CopyResult, copy
-from ckptfmt._run.listing import LaterCheckpointUnusable, Life, Listed, Listing, latest, list_run
-from ckptfmt._run.orphans import Leftover
+from ckptfmt._run.copying import CopyResult, Progress, copy
+from ckptfmt._run.latest import LaterCheckpointUnusable, latest
+from ckptfmt._run.listing import Listing, list_run
+from ckptfmt._run.lives import Life, start_life
+from ckptfmt._run.orphans import Orphan
 from ckptfmt._run.pruning import Kept, Pruned, PruneResult, prune
-from ckptfmt._show.diff import CheckpointDiff, EpisodeDiff, ParticipantDiff, diff
+from ckptfmt._show.diff import diff
+from ckptfmt._show.differences import CheckpointDiff, EpisodeDiff, ParticipantDiff
+from ckptfmt._show.html_report import html_report
 from ckptfmt._values.comparison import Difference
 from ckptfmt._values.conversion import plain
 from ckptfmt._values.json_payload import JsonPayload
 from ckptfmt._write.checkpoint_publication import publish
+from ckptfmt._write.cuts import create_cut
 from ckptfmt._write.directory_check import check_directory
 from ckptfmt._write.gate import Gate
 from ckptfmt._write.parts import Part, PartWriter, commit, part
+from ckptfmt._write.record_writer import Compression
 from ckptfmt._write.writer import Writer, create
+from ckptfmt.stores import LocalPath, Url
 
 __version__ = "0.1.0"
 
@@ -57,10 +76,13 @@ open = open_checkpoint
 list = list_run
 
 __all__ = [
+    "BadCheckpoint",
+    "BadInput",
     "Checkpoint",
     "CheckpointBody",
     "CheckpointDiff",
     "CheckpointError",
+    "Compression",
     "Conflict",
     "CopyResult",
     "Cut",
@@ -69,21 +91,25 @@ __all__ = [
     "Difference",
     "EpisodeDiff",
     "EpisodeId",
+    "FormatLimits",
     "Gate",
     "Incomplete",
     "InexactValue",
     "InvalidId",
     "JsonPayload",
     "Kept",
+    "Key",
     "LaterCheckpointUnusable",
-    "Leftover",
     "Life",
     "LimitExceeded",
     "Limits",
     "Listed",
     "Listing",
+    "LocalPath",
     "Manifest",
+    "MissingLibrary",
     "NotFound",
+    "Orphan",
     "OutcomeUnknown",
     "Part",
     "PartWriter",
@@ -91,25 +117,32 @@ __all__ = [
     "ParticipantDiff",
     "ParticipantReference",
     "Problem",
+    "Progress",
     "PruneResult",
     "Pruned",
     "Record",
     "Report",
+    "Rows",
     "Segment",
     "SnapshotChanged",
     "Stopped",
     "StoreError",
     "StoredRecord",
+    "Tuning",
     "Unsupported",
+    "UnsupportedStore",
     "UnusableDirectory",
+    "Url",
     "Writer",
     "check_directory",
+    "check_participant_name",
     "commit",
     "copy",
     "create",
     "create_cut",
     "diff",
     "episode_from_run_body",
+    "html_report",
     "latest",
     "new_rollout_id",
     "open_participant",
@@ -123,3 +156,8 @@ __all__ = [
     "start_life",
     "verify",
 ]
+
+# What users see in reprs, tracebacks and pickles is the place that they import from.
+for _public in [open_checkpoint, list_run, *map(globals().get, __all__)]:
+    if getattr(_public, "__module__", "").startswith("ckptfmt._"):
+        _public.__module__ = "ckptfmt"

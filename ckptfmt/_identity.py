@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ckptfmt._errors import InvalidId, wrong_type
-from ckptfmt._limits import DEFAULT_LIMITS
+from ckptfmt._limits import FormatLimits
+from ckptfmt._text import quoted
 
 ROLLOUT_ID_KEY: Final = "_ng_rollout_id"
 ATTEMPT_INDEX_KEY: Final = "_ng_attempt_index"
@@ -25,12 +26,7 @@ _SUFFIX: Final = re.compile(r"-a([1-9][0-9]*)\Z")
 _LINES: Final = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]*+\n)*+")
 _SPLIT_LINE: Final = re.compile(r"(.+?)(?:-a([1-9][0-9]*+))?\n")
 _SUFFIXED_LINE: Final = re.compile(r"-a[1-9][0-9]*+\n")
-_MAX_ATTEMPT: Final = 10**DEFAULT_LIMITS.attempt_digits - 1
-
-
-def _shown(text: str) -> str:
-    """A capture key is an address, not a secret: errors show it, but never a novel."""
-    return ascii(text if len(text) <= 80 else text[:77] + "...")
+_MAX_ATTEMPT: Final = 10**FormatLimits.ATTEMPT_DIGITS - 1
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -46,17 +42,17 @@ class EpisodeId:
             raise InvalidId(f"a rollout id is a str, not {_kind(rollout_id)}")
         if _ROLLOUT_ID.fullmatch(rollout_id) is None:
             raise InvalidId(
-                f"rollout id {_shown(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*: letters, "
+                f"rollout id {quoted(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*: letters, "
                 "digits, '.', '_' and '-', the first one a letter or a digit"
             )
-        if len(rollout_id) > DEFAULT_LIMITS.rollout_id_bytes:
+        if len(rollout_id) > FormatLimits.ROLLOUT_ID_BYTES:
             raise InvalidId(
-                f"rollout id {_shown(rollout_id)} has {len(rollout_id)} bytes; "
-                f"at most {DEFAULT_LIMITS.rollout_id_bytes} are allowed"
+                f"rollout id {quoted(rollout_id)} has {len(rollout_id)} bytes; "
+                f"at most {FormatLimits.ROLLOUT_ID_BYTES} are allowed"
             )
         if (suffix := _SUFFIX.search(rollout_id)) is not None:
             raise InvalidId(
-                f"rollout id {_shown(rollout_id)} ends in {_shown(suffix[0])}, which is reserved for "
+                f"rollout id {quoted(rollout_id)} ends in {quoted(suffix[0])}, which is reserved for "
                 "attempts; about one uuid4 string in 3,300 does: make ids with new_rollout_id(), "
                 "and decode keys with EpisodeId.from_capture_key"
             )
@@ -77,17 +73,17 @@ class EpisodeId:
         if suffix is None:
             return cls(key)
         if suffix.start() == 0:
-            raise InvalidId(f"{_shown(key)} is no capture key: there is no rollout id before the attempt")
+            raise InvalidId(f"{quoted(key)} is no capture key: there is no rollout id before the attempt")
         if (other := _SUFFIX.search(key, 0, suffix.start())) is not None:
             raise InvalidId(
-                f"{_shown(key)} is no capture key: before {_shown(suffix[0])} it ends in {_shown(other[0])}, "
+                f"{quoted(key)} is no capture key: before {quoted(suffix[0])} it ends in {quoted(other[0])}, "
                 "and such an ending is reserved for the attempt; a key names one attempt of a rollout"
             )
         digits = suffix[1]
-        if len(digits) > DEFAULT_LIMITS.attempt_digits:
+        if len(digits) > FormatLimits.ATTEMPT_DIGITS:
             raise InvalidId(
-                f"capture key {_shown(key)} ends in an attempt of {len(digits)} digits; "
-                f"at most {DEFAULT_LIMITS.attempt_digits} are allowed"
+                f"capture key {quoted(key)} ends in an attempt of {len(digits)} digits; "
+                f"at most {FormatLimits.ATTEMPT_DIGITS} are allowed"
             )
         return cls(key[: suffix.start()], int(digits))
 
@@ -111,13 +107,13 @@ def rollouts_of(keys: Sequence[str]) -> list[str]:
     """
     text = "".join(f"{key}\n" for key in keys)
     if _LINES.fullmatch(text) is not None and text.count("\n") == len(keys):
-        if "-a" not in text and max(map(len, keys), default=0) <= DEFAULT_LIMITS.rollout_id_bytes:
+        if "-a" not in text and max(map(len, keys), default=0) <= FormatLimits.ROLLOUT_ID_BYTES:
             return list(keys)
         pairs: list[tuple[str, str]] = _SPLIT_LINE.findall(text)
         rollouts = [rollout for rollout, _ in pairs]
         if (
-            max(map(len, rollouts), default=0) <= DEFAULT_LIMITS.rollout_id_bytes
-            and max((len(digits) for _, digits in pairs), default=0) <= DEFAULT_LIMITS.attempt_digits
+            max(map(len, rollouts), default=0) <= FormatLimits.ROLLOUT_ID_BYTES
+            and max((len(digits) for _, digits in pairs), default=0) <= FormatLimits.ATTEMPT_DIGITS
             and _SUFFIXED_LINE.search("".join(f"{rollout}\n" for rollout in rollouts)) is None
         ):
             return rollouts
@@ -148,7 +144,7 @@ def episode_from_run_body(body: Mapping[str, object]) -> EpisodeId | None:
             return EpisodeId(episode.rollout_id, index or 0)
         if index is not None:
             raise InvalidId(
-                f"{ROLLOUT_ID_KEY} {_shown(explicit)} names attempt {episode.attempt} by its suffix, and "
+                f"{ROLLOUT_ID_KEY} {quoted(explicit)} names attempt {episode.attempt} by its suffix, and "
                 f"{ATTEMPT_INDEX_KEY} is set too; send one of them"
             )
         return episode

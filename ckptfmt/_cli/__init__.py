@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ckptfmt._cli.arguments import WrongUsage, parse
 from ckptfmt._cli.commands import run
 from ckptfmt._cli.output import Output, abandon, complain
-from ckptfmt._errors import CheckpointError, Damaged, Unsupported
+from ckptfmt._errors import BadCheckpoint, CheckpointError
 
 GOOD, PROBLEM, WRONG = 0, 1, 2
 _INTERRUPTED: Final = 130
@@ -60,10 +60,7 @@ class _Failure(NamedTuple):
 
 def _failure(error: Exception) -> _Failure:
     if isinstance(error, CheckpointError):
-        in_the_data = isinstance(error, Damaged) or (
-            isinstance(error, Unsupported) and error.file is not None
-        )
-        return _Failure(error.code, str(error), PROBLEM if in_the_data else WRONG)
+        return _Failure(error.code, str(error), PROBLEM if isinstance(error, BadCheckpoint) else WRONG)
     if isinstance(error, OSError):  # of the output: a full disk behind a redirection, a missing folder
         what = error.filename or "the output"
         return _Failure("store_error", f"cannot write {what}: {error.strerror or error}", WRONG)

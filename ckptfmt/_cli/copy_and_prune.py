@@ -8,12 +8,11 @@ from ckptfmt._cli.arguments import Arguments
 from ckptfmt._cli.output import Output
 from ckptfmt._cli.progress import bytes_to_read, counted, metered
 from ckptfmt._limits import DEFAULT_LIMITS
-from ckptfmt._read.checkpoint import find_checkpoint, open_checkpoint
+from ckptfmt._read.opening import find_checkpoint, open_checkpoint
 from ckptfmt._run.copying import copy as copy_checkpoint
 from ckptfmt._run.pruning import prune_store
 from ckptfmt._text import count_text, size_text
-from ckptfmt.stores import choose_store
-from ckptfmt.stores._interface import Store
+from ckptfmt.stores import Store, choose_store
 
 
 def copy(arguments: Arguments, output: Output) -> int:

@@ -9,17 +9,19 @@ from typing import Any, Final
 from ckptfmt._cli.arguments import Arguments
 from ckptfmt._cli.output import Output, complain
 from ckptfmt._cli.progress import Meter, bytes_to_read, counted, metered, opened
-from ckptfmt._errors import CheckpointError, InvalidId, NotFound, StoreError, Unsupported
+from ckptfmt._errors import BadCheckpoint, InvalidId, NotFound, StoreError, Unsupported
 from ckptfmt._identity import EpisodeId
 from ckptfmt._limits import DEFAULT_LIMITS
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE
-from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
+from ckptfmt._model.names import CHECKPOINT_FILE
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.opening import find_checkpoint, open_checkpoint
 from ckptfmt._read.participant import ParticipantCheckpoint
 from ckptfmt._read.report import Problem, Report
 from ckptfmt._run.listing import check_files, list_store
-from ckptfmt._run.orphans import leftovers_of_checkpoint
+from ckptfmt._run.orphans import orphans_of_checkpoint
 from ckptfmt._show.diff import diff as compare_checkpoints
-from ckptfmt._text import count_text, leftovers_text, listing_table, size_text
+from ckptfmt._show.tables import listing_table, orphans_text
+from ckptfmt._text import count_text, size_text
 from ckptfmt.stores import choose_store
 
 _NOT_COMPLETE: Final = f"there is no {CHECKPOINT_FILE}: it is not complete"
@@ -57,17 +59,17 @@ def ls(arguments: Arguments, output: Output) -> int:
 
 def _ls_run(arguments: Arguments, output: Output) -> int:
     listing = list_store(choose_store(arguments.url), with_unreadable=True)
-    if not listing and not listing.leftovers:
+    if not listing and not listing.orphans:
         raise NotFound(f"{arguments.url}: there is no checkpoint here or directly below")
     output.table(*listing_table(listing))
-    if listing.leftovers:
-        output.line(leftovers_text(listing))
+    if listing.orphans:
+        output.line(orphans_text(listing))
     output.result(
         {
             "url": listing.url,
             "checkpoints": [asdict(each) for each in listing],
             "lives": [asdict(each) for each in listing.lives],
-            "leftovers": [asdict(each) for each in listing.leftovers],
+            "orphans": [asdict(each) for each in listing.orphans],
         }
     )
     for each in listing:
@@ -82,17 +84,13 @@ def _participants(checkpoint: Checkpoint, command: str) -> tuple[list[dict[str, 
     others."""
     rows: list[dict[str, Any]] = []
     status = 0
-    store = choose_store(checkpoint.url)
-    place = f"{checkpoint.cut}/" if checkpoint.body is not None and checkpoint.cut is not None else ""
     for name in checkpoint:
         row: dict[str, Any] = {"name": name, "kind": None, "records": None, "bytes": None, "problem": None}
         try:
             part = checkpoint[name]
             row.update(kind=part.kind, records=len(part), bytes=part.manifest.bytes, manifest=part.digest)
-            check_files(store, place + name, part.manifest)
-        except StoreError:
-            raise
-        except CheckpointError as error:
+            check_files(checkpoint.layout.participant(name), part.manifest)
+        except BadCheckpoint as error:
             row["problem"] = {"code": error.code, "message": str(error)}
             complain(f"ckptfmt {command}: {error}")
             status = 1
@@ -243,7 +241,7 @@ def verify(arguments: Arguments, output: Output) -> int:
     else:
         said = "" if report.complete else f"; {_NOT_COMPLETE}"
         output.line(f"{arguments.url}: every byte is what was written{said}")
-        _tell_leftovers(arguments.url, output)
+        _tell_orphans(arguments.url, output)
         if not report.complete and not arguments.incomplete_ok:
             complain(
                 f"ckptfmt verify: {arguments.url}: {_NOT_COMPLETE}, or the file is lost; restore from "
@@ -272,19 +270,17 @@ def _verified(url: str, meter: Meter) -> Report:
     try:
         checkpoint = find_checkpoint(counted(choose_store(url), meter.add), DEFAULT_LIMITS)
         meter.expect(bytes_to_read(checkpoint))
-    except (NotFound, StoreError):
-        raise
-    except CheckpointError as error:
+    except BadCheckpoint as error:
         return Report([Problem.of(error, CHECKPOINT_FILE)])
     return checkpoint.verify()
 
 
-def _tell_leftovers(url: str, output: Output) -> None:
+def _tell_orphans(url: str, output: Output) -> None:
     """A file too many is no damage, but somebody may wonder."""
     store = choose_store(url)
     body = find_checkpoint(store, DEFAULT_LIMITS).body
     if body is not None:
-        for each in leftovers_of_checkpoint(store, "", body, readable=True):
+        for each in orphans_of_checkpoint(store, "", body, readable=True):
             output.line(
                 f"{each.path}: {size_text(each.size)}, {each.reason}; ckptfmt prune of the run removes it"
             )

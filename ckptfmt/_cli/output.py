@@ -9,7 +9,8 @@ from typing import IO, Any
 
 import orjson
 
-from ckptfmt._text import printable, table_lines
+from ckptfmt._show.tables import table_lines
+from ckptfmt._text import printable
 
 
 class Output:

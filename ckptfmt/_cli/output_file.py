@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Final, NoReturn
 
 from ckptfmt._errors import Conflict
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE
-from ckptfmt._run.orphans import is_ours
+from ckptfmt._model.names import CHECKPOINT_FILE, is_written_in_a_cut
 
 STDOUT: Final = "-"
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +61,7 @@ def _is_special(path: str) -> bool:
 @contextmanager
 def _replaced(target: str) -> Iterator[IO[bytes]]:
     name = os.path.basename(target)
-    if os.path.exists(target) and (name == CHECKPOINT_FILE or is_ours(name)):
+    if os.path.exists(target) and (name == CHECKPOINT_FILE or is_written_in_a_cut(name)):
         raise Conflict(f"{target}: a file of this name belongs to a checkpoint; choose another name")
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     with _unwound():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, cast
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import (
@@ -19,12 +18,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from ckptfmt._errors import CheckpointError, StoreError
+from ckptfmt._errors import BadCheckpoint
 from ckptfmt._limits import DEFAULT_LIMITS
-from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.opening import find_checkpoint
 from ckptfmt._text import size_text
-from ckptfmt.stores import choose_store
-from ckptfmt.stores._interface import Store, StoredFile
+from ckptfmt.stores import ForwardingStore, OpenFile, Store, choose_store
 
 
 class Meter:
@@ -85,44 +84,38 @@ def bytes_to_read(checkpoint: Checkpoint) -> int:
     for name in checkpoint:
         try:
             total += checkpoint[name].manifest.bytes
-        except StoreError:
-            raise
-        except CheckpointError:
+        except BadCheckpoint:
             continue
     return total
 
 
 def counted(store: Store, count: Callable[[int], None]) -> Store:
     """The same store; what is read of files that are opened is told to ``count``."""
-    # It hands on whatever it does not count, which the type checker cannot see.
-    return cast(Store, _CountedStore(store, count))
+    return _CountedStore(store, count)
 
 
-class _CountedStore:
-    def __init__(self, store: Store, count: Callable[[int], None]) -> None:
-        self._store = store
+class _CountedStore(ForwardingStore):
+    def __init__(self, inner: Store, count: Callable[[int], None]) -> None:
+        super().__init__(inner)
         self._count = count
 
-    def at(self, folder: str) -> Store:
-        return counted(self._store.at(folder), self._count)
-
-    def open(self, name: str) -> AbstractContextManager[StoredFile]:
-        return self._opened(name)
+    def wrap(self, inner: Store) -> Store:
+        return _CountedStore(inner, self._count)
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[StoredFile]:
-        with self._store.open(name) as file:
+    def open(self, name: str) -> Iterator[OpenFile]:
+        with self.inner.open(name) as file:
             yield _CountedFile(file, self._count)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
-
-class _CountedFile:
-    def __init__(self, file: StoredFile, count: Callable[[int], None]) -> None:
-        self.size = file.size
+class _CountedFile(OpenFile):
+    def __init__(self, file: OpenFile, count: Callable[[int], None]) -> None:
         self._file = file
         self._count = count
+
+    @property
+    def size(self) -> int:
+        return self._file.size
 
     def read(self, length: int) -> bytes:
         data = self._file.read(length)

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from ckptfmt._errors import Damaged, Incomplete, InvalidId, NotFound
+from ckptfmt._errors import Damaged, InvalidId
 from ckptfmt._identity import EpisodeId
 from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.fields import FORMAT, Fields, is_participant_name
+from ckptfmt._model.fields import FORMAT, Fields
+from ckptfmt._model.layout import CheckpointLayout
+from ckptfmt._model.names import CHECKPOINT_FILE, is_participant_name
 from ckptfmt._model.self_checked import Sealed, seal, unseal
-from ckptfmt._model.smallfiles import read_or_damaged
 from ckptfmt._text import count_text, printable
 from ckptfmt._values.json_payload import JsonPayload, apply_patches, check_depth
 from ckptfmt._values.patches import Exact
 from ckptfmt._values.value_text import kind_text
 from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
-
-CHECKPOINT_FILE: Final = "checkpoint.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +98,28 @@ def _body_of(values: dict[str, Any]) -> CheckpointBody:
 
 
 def read_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> CheckpointBody:
-    """Read and check ``checkpoint.json`` alone. Raises :class:`NotFound` (no such folder),
-    :class:`Incomplete` (the folder has none), :class:`Damaged`, :class:`Unsupported`, :class:`StoreError`."""
-    return load_checkpoint_body(choose_store(url), limits)
+    """Read and check ``checkpoint.json`` alone.
+
+    Args:
+        url: The checkpoint's folder.
+        limits: The most that the file may cost.
+
+    Returns:
+        What it says.
+
+    Raises:
+        NotFound: There is no such folder.
+        Incomplete: The folder has no ``checkpoint.json``.
+        Damaged: The file is not what was written.
+        Unsupported: It needs another version of ckptfmt.
+        StoreError: The store failed.
+    """
+    return load_checkpoint_body(CheckpointLayout(choose_store(url)), limits)
 
 
-def load_checkpoint_body(store: Store, limits: Limits) -> CheckpointBody:
-    try:
-        data = read_or_damaged(store, CHECKPOINT_FILE, limits.checkpoint_bytes, CHECKPOINT_FILE)
-    except NotFound as error:
-        store.entries("")  # raises NotFound for the folder itself
-        raise Incomplete(
-            f"{CHECKPOINT_FILE}: there is none in {store.url}: the checkpoint was not completed",
-            file=CHECKPOINT_FILE,
-        ) from error
-    return _parse(data)
+def load_checkpoint_body(layout: CheckpointLayout, limits: Limits) -> CheckpointBody:
+    """Like :func:`read_checkpoint`."""
+    return _parse(layout.read_checkpoint_file(limits.checkpoint_bytes))
 
 
 def _parse(data: bytes) -> CheckpointBody:

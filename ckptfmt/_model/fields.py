@@ -6,21 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ckptfmt._errors import Damaged, InvalidId, Unsupported
-from ckptfmt._limits import DEFAULT_LIMITS
-from ckptfmt._values.patches import Json, is_unicode
+from ckptfmt._errors import Damaged, Unsupported
+from ckptfmt._limits import FormatLimits
+from ckptfmt._model.names import is_label
+from ckptfmt._values.patches import Json
 
 FORMAT: Final = 1
 """The version of the format that this package writes, and the only one that it reads."""
 
-MAX_INTEGER: Final = 2**63 - 1
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
-_OF_A_FILE: Final = re.compile(
-    r"(?:^|/)((?:manifest|cut|checkpoint)\.json|(?:records|index)-[0-9a-f]{64}\.json(?:l|l\.zst)?)(?:/|$)",
-    re.IGNORECASE,
-)
-_LABEL_CHARACTERS: Final = 256
 
 
 class Fields:
@@ -67,7 +61,7 @@ class Fields:
             raise self.damaged("is not 64 lower-case hex digits", member)
         return value
 
-    def integer(self, member: str, low: int = 0, high: int = MAX_INTEGER) -> int:
+    def integer(self, member: str, low: int = 0, high: int = FormatLimits.INTEGER) -> int:
         value = self.value(member)
         if type(value) is not int or not low <= value <= high:
             raise self.damaged(f"is not an integer from {low} to {high}", member)
@@ -85,7 +79,7 @@ class Fields:
             raise self.damaged("holds something else than strings", member)
         return value
 
-    def integers(self, member: str, low: int = 0, high: int = MAX_INTEGER) -> list[int]:
+    def integers(self, member: str, low: int = 0, high: int = FormatLimits.INTEGER) -> list[int]:
         value = self.array(member)
         if not set(map(type, value)) <= {int} or (value and (min(value) < low or max(value) > high)):
             raise self.damaged(f"holds something else than integers from {low} to {high}", member)
@@ -129,43 +123,3 @@ class Fields:
                 "have; read it with a newer ckptfmt",
                 file=self.file,
             )
-
-
-def is_label(text: str) -> bool:
-    """Whether ``text`` can be a checkpoint id or kind: 1 to 256 characters, none of them a control
-    character."""
-    return 0 < len(text) <= _LABEL_CHARACTERS and is_unicode(text) and not any(map(_is_control, text))
-
-
-def _is_control(character: str) -> bool:
-    return character < " " or "\x7f" <= character < "\xa0"
-
-
-def is_participant_name(text: str) -> bool:
-    """Whether ``text`` names a participant: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``."""
-    return len(text) <= DEFAULT_LIMITS.participant_name_characters and _NAME.fullmatch(text) is not None
-
-
-def check_label(text: object, what: str) -> str:
-    """``text``, or :class:`InvalidId` when it cannot be the checkpoint id or kind that ``what`` names."""
-    if type(text) is not str or not is_label(text):
-        raise InvalidId(
-            f"a {what} is a str of 1 to {_LABEL_CHARACTERS} characters without control characters "
-            "or surrogates"
-        )
-    return text
-
-
-def check_participant_name(text: object) -> str:
-    """``text``, or :class:`InvalidId` when it names no participant."""
-    if type(text) is not str or not is_participant_name(text):
-        raise InvalidId(
-            "a participant's name is made of segments [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', "
-            f"at most {DEFAULT_LIMITS.participant_name_characters} characters, not {ascii(text)[:80]}"
-        )
-    taken = _OF_A_FILE.search(text)
-    if taken is not None:
-        raise InvalidId(
-            f"participant {text}: files of the format are named like {taken[1]}; use another name"
-        )
-    return text

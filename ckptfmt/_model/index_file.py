@@ -17,10 +17,11 @@ from typing import Final, NamedTuple
 import orjson
 
 from ckptfmt._errors import Damaged, LimitExceeded
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.fields import MAX_INTEGER, Fields
+from ckptfmt._limits import DEFAULT_LIMITS, DEFAULT_TUNING, FormatLimits, Limits, Tuning
+from ckptfmt._model.fields import Fields
 from ckptfmt._model.index_rows import Rows, integers
-from ckptfmt._model.manifest import Manifest, index_file_name
+from ckptfmt._model.manifest import Manifest
+from ckptfmt._model.names import index_file_name
 from ckptfmt._model.self_checked import parse_json, seal, unseal
 
 _DIGESTS: Final = re.compile(r"(?:[0-9a-f]{64}\n)*+")
@@ -59,13 +60,13 @@ class Head:
         return number if number >= 0 else None
 
 
-def seal_index(rows: Rows, limits: Limits = DEFAULT_LIMITS) -> SealedIndex:
+def seal_index(rows: Rows, limits: Limits = DEFAULT_LIMITS, tuning: Tuning = DEFAULT_TUNING) -> SealedIndex:
     """The index file of ``rows``, which may come in any order.
 
     Raises :class:`LimitExceeded` when no reader would read it.
     """
     rows = rows.by_key()
-    step = min(limits.block_rows, limits.index_block_rows)
+    step = min(tuning.block_rows, limits.index_block_rows)
     starts = range(0, len(rows), step)
     blocks = [_encode_block(rows.cut(start, start + step)) for start in starts]
     lengths = list(map(len, blocks))
@@ -173,6 +174,6 @@ def _boundaries(fields: Fields) -> list[int | None]:
     if not kinds <= {int, type(None)}:
         raise fields.damaged("holds something else than null and integers", "boundary")
     numbers = [each for each in column if each is not None] if type(None) in kinds else column
-    if numbers and not 0 <= min(numbers) <= max(numbers) <= MAX_INTEGER:
+    if numbers and not 0 <= min(numbers) <= max(numbers) <= FormatLimits.INTEGER:
         raise fields.damaged("holds an integer out of range", "boundary")
     return column

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import orjson
 
 from ckptfmt._errors import Damaged
-from ckptfmt._model.fields import FORMAT, Fields, is_participant_name
+from ckptfmt._model.fields import FORMAT, Fields
+from ckptfmt._model.names import INDEX_FILE, RECORDS_FILE, is_participant_name
 from ckptfmt._model.self_checked import Sealed, seal, unseal
-
-MANIFEST_FILE: Final = "manifest.json"
 
 Codec = Literal["none", "zstd"]
 CODECS: Final[dict[str, tuple[Codec, str]]] = {"none": ("none", ".jsonl"), "zstd": ("zstd", ".jsonl.zst")}
 """Codec name: the name and the ending of a segment's file."""
-
-_SEGMENT_FILE: Final = re.compile(r"records-([0-9a-f]{64})(\.jsonl(?:\.zst)?)")
-_INDEX_FILE: Final = re.compile(r"index-([0-9a-f]{64})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +87,6 @@ class Manifest:
         return seal(orjson.dumps(body))
 
 
-def index_file_name(digest: str) -> str:
-    return f"index-{digest}.json"
-
-
 def parse_manifest(data: bytes, file: str, *, digest: str | None = None) -> Manifest:
     """Read ``manifest.json``. Raises :class:`Damaged`, :class:`Unsupported`.
 
@@ -111,7 +102,7 @@ def parse_manifest(data: bytes, file: str, *, digest: str | None = None) -> Mani
     if len({segment.file for segment in segments}) != len(segments):
         raise fields.damaged("names one file twice", "segments")
     index = fields.text("index")
-    if _INDEX_FILE.fullmatch(index) is None:
+    if INDEX_FILE.fullmatch(index) is None:
         raise fields.damaged("is not index-<64 hex>.json in the participant's folder", "index")
     records = fields.integer("records")
     if records != sum(segment.records for segment in segments):
@@ -129,7 +120,7 @@ def parse_manifest(data: bytes, file: str, *, digest: str | None = None) -> Mani
 
 def _parse_segment(fields: Fields) -> Segment:
     file, codec_name = fields.text("file"), fields.text("codec")
-    match = _SEGMENT_FILE.fullmatch(file)
+    match = RECORDS_FILE.fullmatch(file)
     if match is None:
         raise fields.damaged(
             "is not records-<64 hex>.jsonl or .jsonl.zst in the participant's folder", "file"

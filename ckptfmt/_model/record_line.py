@@ -16,15 +16,12 @@ import orjson
 
 from ckptfmt._errors import Damaged, InexactValue, InvalidId, LimitExceeded
 from ckptfmt._identity import EpisodeId
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._text import count_text
 from ckptfmt._values.json_payload import JsonPayload
 from ckptfmt._values.large_values import encode as encode_in_pieces
 from ckptfmt._values.patches import Exact, is_unicode
 from ckptfmt._values.value_text import kind_text
-
-MAX_INTEGER: Final = 2**63 - 1
-"""Largest boundary and schema version."""
 
 _PAYLOAD: Final = b',"payload":'
 _PATCHES: Final = b',"patches":'
@@ -81,9 +78,9 @@ class Record:
         return f"<Record {self.episode} at boundary {self.boundary}: {size}{references}>"
 
     def _check_integer(self, name: str, value: object) -> None:
-        if type(value) is not int or not 0 <= value <= MAX_INTEGER:
+        if type(value) is not int or not 0 <= value <= FormatLimits.INTEGER:
             raise self._inexact(
-                name, f"{name} is an int from 0 to {MAX_INTEGER}, not this {type(value).__name__}"
+                name, f"{name} is an int from 0 to {FormatLimits.INTEGER}, not this {type(value).__name__}"
             )
 
     def _inexact(self, path: str, reason: str) -> InexactValue:
@@ -147,7 +144,7 @@ def decode_line(line: bytes) -> Line:
         raise Damaged(f"a record's episode is no capture key: {error}") from None
     boundary = None if head[2] == b"null" else int(head[2])
     schema = int(head[3])
-    if max(boundary or 0, schema) > MAX_INTEGER:
+    if max(boundary or 0, schema) > FormatLimits.INTEGER:
         raise Damaged("a record's boundary or schema is out of range", episode=key)
     start = head.end()
     patches = b""

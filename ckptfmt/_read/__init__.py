@@ -1,0 +1,1 @@
+"""Reading and verifying what was published."""

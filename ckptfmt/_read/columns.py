@@ -6,20 +6,19 @@ The libraries come with the extra ``frames`` and are imported only when a table 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
-from ckptfmt._errors import Unsupported
+from ckptfmt._errors import MissingLibrary
+from ckptfmt._read.stored_record import StoredRecord
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-
-    from ckptfmt._read.participant import ParticipantCheckpoint
-    from ckptfmt._read.stored_record import StoredRecord
 
 COLUMNS: Final = (
     *("participant", "kind", "episode", "rollout_id", "attempt", "boundary", "schema", "references"),
@@ -28,7 +27,19 @@ COLUMNS: Final = (
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 
 
-def row(part: ParticipantCheckpoint, record: StoredRecord) -> dict[str, Any]:
+class RecordSource(Protocol):
+    """A participant's records, and what the columns say of the participant."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    def __iter__(self) -> Iterator[StoredRecord]: ...
+
+
+def row(part: RecordSource, record: StoredRecord) -> dict[str, Any]:
     """One record as a row, by the names of :data:`COLUMNS`.
 
     ``size`` is the bytes of the payload's text. ``payload`` is that text, strict JSON; what JSON cannot hold
@@ -51,7 +62,7 @@ def row(part: ParticipantCheckpoint, record: StoredRecord) -> dict[str, Any]:
     }
 
 
-def json_line(part: ParticipantCheckpoint, record: StoredRecord) -> bytes:
+def json_line(part: RecordSource, record: StoredRecord) -> bytes:
     """The same row as a line of JSON, with the payload as a JSON value instead of text.
 
     ``patches`` stay text: their arrays mix types, which tools that give a column one type cannot read.
@@ -62,7 +73,7 @@ def json_line(part: ParticipantCheckpoint, record: StoredRecord) -> bytes:
 
 
 def arrow_schema() -> pyarrow.Schema:
-    """The types of the columns. Raises :class:`Unsupported` when pyarrow is missing."""
+    """The types of the columns. Raises :class:`MissingLibrary` when pyarrow is missing."""
     arrow = library("pyarrow")
     text, number = arrow.string(), arrow.int64()
     types = {
@@ -77,11 +88,11 @@ def arrow_schema() -> pyarrow.Schema:
     return arrow.schema([arrow.field(name, types[name], name in may_be_null) for name in COLUMNS])
 
 
-def batches(parts: Iterable[ParticipantCheckpoint]) -> Iterator[pyarrow.RecordBatch]:
+def batches(parts: Iterable[RecordSource]) -> Iterator[pyarrow.RecordBatch]:
     """The records of these participants, verified as they are read, in batches of about 32 MiB.
 
     Raises what reading raises, at the latest after the last batch of a participant, and
-    :class:`Unsupported` when pyarrow is missing.
+    :class:`MissingLibrary` when pyarrow is missing.
     """
     library("pyarrow")  # before anything is read
     rows: list[dict[str, Any]] = []
@@ -106,52 +117,71 @@ def _batch(rows: list[dict[str, Any]]) -> pyarrow.RecordBatch:
     return arrow.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def to_arrow(source: Mapping[str, ParticipantCheckpoint] | ParticipantCheckpoint) -> pyarrow.Table:
-    """All records of a checkpoint or of one participant as a ``pyarrow.Table``, in memory.
+class Columns(ABC):
+    """Records as tables: of all participants of a checkpoint, or of one participant."""
 
-    Columns: participant, kind, episode (capture key), rollout_id, attempt, boundary (may be null), schema,
-    references (list), size (bytes), payload and patches (JSON text; see :func:`row`). Raises what reading
-    raises, and :class:`Unsupported` when pyarrow is missing.
-    """
-    parts = source.values() if isinstance(source, Mapping) else (source,)
-    return library("pyarrow").Table.from_batches(list(batches(parts)), schema=arrow_schema())
+    __slots__ = ()
 
-
-def to_pandas(source: Mapping[str, ParticipantCheckpoint] | ParticipantCheckpoint) -> pandas.DataFrame:
-    """The same as a ``pandas.DataFrame``; ``boundary`` is of the nullable type ``Int64``."""
-    frames = library("pandas")
-    nullable = {library("pyarrow").int64(): frames.Int64Dtype()}
-    return to_arrow(source).to_pandas(types_mapper=nullable.get)
-
-
-def to_polars(source: Mapping[str, ParticipantCheckpoint] | ParticipantCheckpoint) -> polars.DataFrame:
-    """The same as a ``polars.DataFrame``."""
-    table = to_arrow(source)
-    frame: polars.DataFrame = library("polars").from_arrow(table)
-    return frame
-
-
-class Frames:
-    """The tables as methods: of a checkpoint (all its participants) and of one participant."""
+    @abstractmethod
+    def _record_sources(self) -> Iterable[RecordSource]:
+        """What the rows of the tables are made of."""
 
     def to_arrow(self) -> pyarrow.Table:
-        """All records as a ``pyarrow.Table``; see :func:`ckptfmt._read.columns.to_arrow`."""
-        return to_arrow(cast(Any, self))
+        """All records as a table in memory, one row a record.
+
+        Columns: participant, kind, episode (capture key), rollout_id, attempt, boundary (may be null), schema,
+        references (list of strings), size (bytes of the payload's text), payload (JSON text) and patches. What JSON
+        cannot hold (NaN, an integer beyond 64 bits) stands in the payload as ``null`` and is listed in ``patches``,
+        which is JSON text too, or null.
+
+        Returns:
+            The table.
+
+        Raises:
+            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            MissingLibrary: pyarrow is not installed.
+            StoreError: The store failed.
+        """
+        return library("pyarrow").Table.from_batches(
+            list(batches(self._record_sources())), schema=arrow_schema()
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """All records as a ``pandas.DataFrame``; see :func:`ckptfmt._read.columns.to_arrow`."""
-        return to_pandas(cast(Any, self))
+        """The table of :meth:`to_arrow` for pandas; ``boundary`` is of the nullable type ``Int64``.
+
+        Returns:
+            The table.
+
+        Raises:
+            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            MissingLibrary: pandas or pyarrow is not installed.
+            StoreError: The store failed.
+        """
+        frames = library("pandas")
+        nullable = {library("pyarrow").int64(): frames.Int64Dtype()}
+        return self.to_arrow().to_pandas(types_mapper=nullable.get)
 
     def to_polars(self) -> polars.DataFrame:
-        """All records as a ``polars.DataFrame``; see :func:`ckptfmt._read.columns.to_arrow`."""
-        return to_polars(cast(Any, self))
+        """The table of :meth:`to_arrow` for polars.
+
+        Returns:
+            The table.
+
+        Raises:
+            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            MissingLibrary: polars or pyarrow is not installed.
+            StoreError: The store failed.
+        """
+        table = self.to_arrow()
+        frame: polars.DataFrame = library("polars").from_arrow(table)
+        return frame
 
 
 def library(name: str) -> Any:
-    """Import what the extra ``frames`` brings. Raises :class:`Unsupported` when it is missing."""
+    """Import an optional library that the extra ``frames`` brings. Raises :class:`MissingLibrary`."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise Unsupported(
+        raise MissingLibrary(
             f"this needs {name}, which is not installed; run: pip install 'ckptfmt[frames]'"
         ) from error

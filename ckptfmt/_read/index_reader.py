@@ -5,31 +5,33 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
-from ckptfmt._errors import Damaged, Incomplete, NotFound
+from ckptfmt._errors import Damaged
 from ckptfmt._limits import KIB, Limits
 from ckptfmt._model.index_check import check_layout
 from ckptfmt._model.index_file import Head, parse_block, parse_head
 from ckptfmt._model.index_rows import Rows
+from ckptfmt._model.layout import ParticipantLayout
 from ckptfmt._model.manifest import Manifest
-from ckptfmt.stores._interface import Store
 
 _FIRST_READ: Final = 64 * KIB
 _BLOCKS_KEPT: Final = 4
 
 
-def read_index(folder: Store, manifest: Manifest, label: str, limits: Limits) -> Rows:
+_IF_MISSING: Final = "the index file is missing"
+
+
+def read_index(layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> Rows:
     """The whole index of a participant, every byte of it checked, and compared with the manifest.
 
-    The rows come sorted by place: in the order in which the records were written. ``label`` is put before the
-        file's name in errors. Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
+    The rows come sorted by place: in the order in which the records were written. Raises :class:`Incomplete`,
+    :class:`Damaged`, :class:`StoreError`.
     """
-    name, file = manifest.index, label + manifest.index
+    file = layout.file(manifest.index)
     rows = Rows()
-    with _found(file), folder.open(name) as stored:
+    with layout.open(manifest.index, _IF_MISSING) as stored:
 
         def more(start: int, length: int) -> bytes:
             return stored.read(length)
@@ -52,10 +54,10 @@ def read_index(folder: Store, manifest: Manifest, label: str, limits: Limits) ->
 class Lookup:
     """Finds the row of one episode. Keeps the head, and the few blocks that were asked for last."""
 
-    def __init__(self, folder: Store, manifest: Manifest, label: str, limits: Limits) -> None:
-        self._folder = folder
+    def __init__(self, layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> None:
+        self._layout = layout
         self._manifest = manifest
-        self._file = label + manifest.index
+        self._file = layout.file(manifest.index)
         self._limits = limits
         self._head: Head | None = None
         self._after_head = b""  # what the first read brought besides
@@ -67,17 +69,16 @@ class Lookup:
 
         Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
         """
-        with _found(self._file):
-            head = self._load_head()
-            number = head.block_of(key)
-            if number is None:
-                return None
-            rows = self._load_block(number, head)
+        head = self._load_head()
+        number = head.block_of(key)
+        if number is None:
+            return None
+        rows = self._load_block(number, head)
         row = bisect_left(rows.episode, key)
         return (rows, row) if row < len(rows) and rows.episode[row] == key else None
 
     def _read(self, start: int, length: int) -> bytes:
-        return self._folder.read_range(self._manifest.index, start, length)
+        return self._layout.read_range(self._manifest.index, start, length, _IF_MISSING)
 
     def _load_head(self) -> Head:
         if self._head is None:
@@ -118,16 +119,3 @@ def _read_head(
     if end > limit:
         raise Damaged(f"{file}: its first line is longer than {limit} bytes", file=file)
     return parse_head(data[:end], file, manifest, limits), data[end:]
-
-
-@contextmanager
-def _found(file: str) -> Iterator[None]:
-    """Errors of the store in terms of ``file``."""
-    try:
-        yield
-    except NotFound as error:
-        raise Incomplete(f"{file}: the index file is missing", file=file) from error
-    except Damaged as error:
-        if error.file is not None:
-            raise
-        raise Damaged(f"{file}: {error}", file=file) from error

@@ -4,82 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from typing import TypeAlias
 
-from ckptfmt._errors import CheckpointError, Damaged, Incomplete, NotFound, wrong_type
+from ckptfmt._display import NotebookDisplay
+from ckptfmt._errors import BadCheckpoint, Damaged, Incomplete, NotFound, wrong_type
 from ckptfmt._identity import EpisodeId, rollouts_of
 from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.fields import check_participant_name
 from ckptfmt._model.index_rows import Rows
-from ckptfmt._model.manifest import MANIFEST_FILE, Manifest, check_manifest_is_for, parse_manifest
-from ckptfmt._model.smallfiles import read_or_damaged
-from ckptfmt._read.columns import Frames
+from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout
+from ckptfmt._model.manifest import Manifest, check_manifest_is_for, parse_manifest
+from ckptfmt._model.names import MANIFEST_FILE, check_participant_name
+from ckptfmt._read.columns import Columns, RecordSource
 from ckptfmt._read.index_reader import Lookup, read_index
 from ckptfmt._read.report import Problem
 from ckptfmt._read.segment_reader import Row, read_rows
 from ckptfmt._read.stored_record import Place, StoredRecord, place_of
 from ckptfmt._text import count_text, printable
 from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
 
-Key = str | EpisodeId
+Key: TypeAlias = str | EpisodeId
+"""An episode: its capture key, or its id."""
 
 
 def open_participant(
     directory_url: Url, name: str, *, digest: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> ParticipantCheckpoint:
-    """The participant ``name`` in ``directory_url``, the folder that holds the participants' folders.
+    """Open one participant of a cut, without ``checkpoint.json``. Its manifest is read and checked now.
 
-    Its manifest is read and checked now; ``digest`` is the inner digest that it must have
-        (``checkpoint.json`` names it). Raises :class:`NotFound` (no such participant), :class:`Incomplete`
-        (it has no manifest), :class:`Damaged`, :class:`Unsupported`, :class:`InvalidId` (no participant's
-        name), :class:`StoreError`.
+    Args:
+        directory_url: The folder that holds the participants' folders.
+        name: The participant.
+        digest: The inner digest that its manifest must have, as ``checkpoint.json`` names it.
+        limits: The most that reading may cost.
+
+    Returns:
+        The participant.
+
+    Raises:
+        NotFound: There is no such participant.
+        Incomplete: It has no manifest.
+        Damaged: The manifest is not what was written.
+        Unsupported: It needs another version of ckptfmt.
+        InvalidId: ``name`` names no participant.
+        StoreError: The store failed.
     """
     check_participant_name(name)
     if digest is not None and not isinstance(digest, str):
         raise wrong_type("digest", "a str or None", digest)
-    return load_participant(choose_store(directory_url), name, name + "/", digest=digest, limits=limits)
+    layout = CheckpointLayout(choose_store(directory_url)).participant(name)
+    return load_participant(layout, name, digest=digest, limits=limits)
 
 
 def load_participant(
-    directory: Store, name: str, label: str, *, digest: str | None, limits: Limits
+    layout: ParticipantLayout, name: str, *, digest: str | None, limits: Limits
 ) -> ParticipantCheckpoint:
-    """Like :func:`open_participant`; ``label`` is put before the names of files in errors."""
-    folder = directory.at(name)
-    file = label + MANIFEST_FILE
+    """Like :func:`open_participant`."""
+    file = layout.manifest_file
+    missing = f"there is no manifest: participant {name} did not commit, or was not copied whole"
     try:
-        data = read_or_damaged(folder, MANIFEST_FILE, limits.manifest_bytes, file)
-    except NotFound as error:
-        if digest is None and not _exists(folder):
-            raise NotFound(f"{directory.url}: there is no participant {name!a}") from error
-        raise Incomplete(
-            f"{file}: there is no manifest: participant {name} did not commit, or was not copied whole",
-            file=file,
-        ) from error
+        data = layout.read(MANIFEST_FILE, limits.manifest_bytes, missing)
+    except Incomplete as error:
+        if digest is None and not layout.exists():
+            raise NotFound(f"{layout.store.url}: there is no participant {name!a}") from error
+        raise
     manifest = parse_manifest(data, file, digest=digest)
     check_manifest_is_for(manifest, name, file)
-    return ParticipantCheckpoint(folder, manifest, label, limits)
+    return ParticipantCheckpoint(layout, manifest, limits)
 
 
-def _exists(folder: Store) -> bool:
-    try:
-        folder.entries("")
-    except NotFound:
-        return False
-    return True
-
-
-class ParticipantCheckpoint(Frames):
+class ParticipantCheckpoint(Columns, NotebookDisplay):
     """The records of one participant. Iterating reads and verifies all of them, in the order written.
 
     It pickles, for another process that reaches the store: its manifest goes along, and no record.
+
+    Attributes:
+        manifest: What the participant published.
     """
 
-    def __init__(self, folder: Store, manifest: Manifest, label: str, limits: Limits) -> None:
+    def __init__(self, layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> None:
         self.manifest = manifest
-        self._folder = folder
-        self._label = label
+        self._layout = layout
         self._limits = limits
-        self._lookup = Lookup(folder, manifest, label, limits)
+        self._lookup = Lookup(layout, manifest, limits)
 
     @property
     def name(self) -> str:
@@ -105,12 +111,12 @@ class ParticipantCheckpoint(Frames):
 
         Raises :class:`Damaged`, :class:`StoreError`.
         """
-        return read_index(self._folder, self.manifest, self._label, self._limits)
+        return read_index(self._layout, self.manifest, self._limits)
 
     def _find(self, key: str) -> Place | None:
         """The place of one episode's record: of the index, only its head and one block are read."""
         found = self._lookup.find(key)
-        return None if found is None else place_of(*found, self.manifest, self._folder.url, self._label)
+        return None if found is None else place_of(*found, self.manifest, self._layout)
 
     def __len__(self) -> int:
         return self.manifest.records
@@ -170,7 +176,7 @@ class ParticipantCheckpoint(Frames):
                 kept += size
                 records.append(StoredRecord(line))
             else:
-                place = place_of(self.index, row, self.manifest, self._folder.url, self._label)
+                place = place_of(self.index, row, self.manifest, self._layout)
                 records.append(StoredRecord(line, place))
         return records
 
@@ -183,7 +189,10 @@ class ParticipantCheckpoint(Frames):
         return (row.checked.data for row in self._rows())
 
     def _rows(self) -> Iterator[Row]:
-        return read_rows(self._folder, self.manifest, self.index, self._label, _raise, self._limits)
+        return read_rows(self._layout, self.manifest, self.index, _raise, self._limits)
+
+    def _record_sources(self) -> Iterable[RecordSource]:
+        return (self,)
 
     def verify(self) -> list[Problem]:
         """Everything that is wrong with this participant: every byte is read, every payload decoded.
@@ -192,27 +201,25 @@ class ParticipantCheckpoint(Frames):
         """
         problems: list[Problem] = []
 
-        def note(error: Damaged) -> None:
-            problems.append(Problem.of(error, self._label + MANIFEST_FILE))
+        def note(error: BadCheckpoint) -> None:
+            problems.append(Problem.of(error, self._layout.manifest_file))
 
         self.__dict__.pop("index", None)  # every byte is read now, whatever was read before
         try:
             index = self.index
-        except CheckpointError as error:
-            if error.retryable:
-                raise
-            return [Problem.of(error, self._label + self.manifest.index)]
-        for row, checked in read_rows(self._folder, self.manifest, index, self._label, note, self._limits):
+        except BadCheckpoint as error:
+            return [Problem.of(error, self._layout.file(self.manifest.index))]
+        for row, checked in read_rows(self._layout, self.manifest, index, note, self._limits):
             line = checked.line
             try:
                 line.payload.check()
             except Damaged as error:
-                file = self._label + self.manifest.segments[index.segment[row]].file
+                file = self._layout.file(self.manifest.segments[index.segment[row]].file)
                 note(Damaged(f"{file}: episode {line.episode}: {error}", file=file))
         return problems
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _reopened, (self._folder.url, self.manifest, self._label, self._limits)
+        return ParticipantCheckpoint, (self._layout, self.manifest, self._limits)
 
     def __repr__(self) -> str:
         return (
@@ -220,20 +227,10 @@ class ParticipantCheckpoint(Frames):
             f"{count_text(len(self), 'record')}, {count_text(self.manifest.bytes, 'byte')}>"
         )
 
-    def _repr_html_(self) -> str:
-        """For notebooks: what the manifest says."""
-        from ckptfmt._show.notebook import participant_html
-
-        return participant_html(self)
-
 
 def as_capture_key(key: Key) -> str:
     """``key`` as a capture key. Raises :class:`InvalidId` when it names no rollout and attempt."""
     return key.capture_key if isinstance(key, EpisodeId) else EpisodeId.from_capture_key(key).capture_key
-
-
-def _reopened(folder_url: str, manifest: Manifest, label: str, limits: Limits) -> ParticipantCheckpoint:
-    return ParticipantCheckpoint(choose_store(folder_url), manifest, label, limits)
 
 
 def _listed(argument: str, keys: Iterable[Key]) -> Iterable[Key]:
@@ -243,5 +240,5 @@ def _listed(argument: str, keys: Iterable[Key]) -> Iterable[Key]:
     return keys
 
 
-def _raise(error: Damaged) -> None:
+def _raise(error: BadCheckpoint) -> None:
     raise error

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ckptfmt._errors import CheckpointError
+from ckptfmt._display import NotebookDisplay
+from ckptfmt._errors import BadCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: ``file`` is relative to the URL that was verified, ``code`` that of the
-    error."""
+    """One thing that is wrong with a checkpoint.
+
+    Attributes:
+        file: The file, relative to the URL that was verified.
+        code: The code of the error: ``damaged``, ``incomplete`` or ``unsupported``.
+        message: What is wrong with it.
+    """
 
     file: str
     code: str
     message: str
 
     @classmethod
-    def of(cls, error: CheckpointError, file: str) -> Problem:
-        """The problem that ``error`` describes; ``file`` is used where the error does not know better."""
-        return cls(getattr(error, "file", None) or file, error.code, str(error))
+    def of(cls, error: BadCheckpoint, file: str) -> Problem:
+        """The problem that an error describes.
+
+        Args:
+            error: The error.
+            file: The file that it is about, where the error itself does not say.
+
+        Returns:
+            The problem.
+        """
+        return cls(error.file or file, error.code, str(error))
 
 
 @dataclass(slots=True)
-class Report:
-    """The result of a verification: ``ok`` (and true) when every byte is what was written.
+class Report(NotebookDisplay):
+    """The result of a verification; it is true when every byte is what was written.
 
-    ``complete``: there is a ``checkpoint.json`` that could be read. Without one, of a cut or of what
-    :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
+    Attributes:
+        problems: Everything that is wrong.
+        complete: Whether there is a ``checkpoint.json`` that could be read. Without one, as in a cut or in what
+            :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -35,13 +51,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is wrong."""
         return not self.problems
 
     def __bool__(self) -> bool:
         return self.ok
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the problems as a table."""
-        from ckptfmt._show.notebook import report_html
-
-        return report_html(self)

@@ -9,16 +9,18 @@ from contextlib import ExitStack
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from ckptfmt._errors import Damaged, Incomplete, NotFound
+from ckptfmt._errors import BadCheckpoint, Damaged
 from ckptfmt._limits import Limits
 from ckptfmt._model.index_check import rows_by_segment
 from ckptfmt._model.index_rows import Rows
+from ckptfmt._model.layout import ParticipantLayout
 from ckptfmt._model.manifest import Manifest, Segment
 from ckptfmt._read.background_hash import BackgroundHash
-from ckptfmt._read.stored_record import CheckedLine, check_line, unpack_frame
-from ckptfmt.stores._interface import Store, StoredFile
+from ckptfmt._read.checked_line import CheckedLine, check_line
+from ckptfmt._read.zstd_frame import unpack_frame
+from ckptfmt.stores import OpenFile
 
-Report = Callable[[Damaged], None]
+OnProblem = Callable[[BadCheckpoint], None]
 """Takes one problem. It may raise it, which ends the pass, or note it, and the pass goes on where it can."""
 
 _PIECE: Final = 1024 * 1024
@@ -60,42 +62,40 @@ def _runs_of_frames(rows: Rows) -> Iterator[_Run]:
 
 
 def read_rows(
-    folder: Store, manifest: Manifest, index: Rows, label: str, report: Report, limits: Limits
+    layout: ParticipantLayout, manifest: Manifest, index: Rows, on_problem: OnProblem, limits: Limits
 ) -> Iterator[Row]:
     """Every record, in the order written: the order of ``index``, which was checked against the manifest.
 
-    ``label`` is put before the names of files in errors. Each row is checked before it is yielded, each
-        file's digest once its last row was.
+    Each row is checked before it is yielded, each file's digest once its last row was.
     """
     first = 0
     for _, segment, rows in rows_by_segment(index, manifest):
-        yield from _SegmentPass(folder, segment, rows, first, label + segment.file, report, limits).run()
+        yield from _SegmentPass(layout, segment, rows, first, on_problem, limits).run()
         first += len(rows)
 
 
 class _SegmentPass:
     def __init__(
         self,
-        folder: Store,
+        layout: ParticipantLayout,
         segment: Segment,
         rows: Rows,
         first: int,
-        file: str,
-        report: Report,
+        on_problem: OnProblem,
         limits: Limits,
     ) -> None:
-        self._folder = folder
+        self._layout = layout
         self._segment = segment
         self._rows = rows
         self._first = first
-        self._file = file
+        self._file = layout.file(segment.file)
         self._limits = limits
-        self._to_report = report
-        self._reported = False
+        self._on_problem = on_problem
+        self._had_problem = False
 
-    def _report(self, error: Damaged) -> None:
-        self._reported = True
-        self._to_report(error)
+    def _report(self, error: BadCheckpoint) -> None:
+        self._had_problem = True
+        self._on_problem(error)
 
     def run(self) -> Iterator[Row]:
         with ExitStack() as stack:
@@ -103,15 +103,12 @@ class _SegmentPass:
             if stored is not None:
                 yield from self._read(stored)
 
-    def _open(self, stack: ExitStack) -> StoredFile | None:
+    def _open(self, stack: ExitStack) -> OpenFile | None:
         file, expected = self._file, self._segment.stored
         try:
-            stored = stack.enter_context(self._folder.open(self._segment.file))
-        except NotFound:
-            self._report(Incomplete(f"{file}: the records file is missing", file=file))
-            return None
-        except Damaged as error:
-            self._report(Damaged(f"{file}: {error}", file=file))
+            stored = stack.enter_context(self._layout.open(self._segment.file, "the records file is missing"))
+        except BadCheckpoint as error:
+            self._report(error)
             return None
         if stored.size != expected:
             how = "is cut short" if stored.size < expected else "has bytes added"
@@ -119,7 +116,7 @@ class _SegmentPass:
             return None
         return stored
 
-    def _read(self, stored: StoredFile) -> Iterator[Row]:
+    def _read(self, stored: OpenFile) -> Iterator[Row]:
         compressed = self._segment.codec == "zstd"
         with BackgroundHash() as hashed:
             for run in (_runs_of_frames if compressed else _runs_of_lines)(self._rows):
@@ -132,7 +129,7 @@ class _SegmentPass:
                         self._report(error)
                         continue
                 yield from self._compare(data, run)
-            if not self._reported and hashed.hexdigest() != self._segment.digest:
+            if not self._had_problem and hashed.hexdigest() != self._segment.digest:
                 self._report(
                     Damaged(
                         f"{self._file}: it was changed after writing: its bytes are not those of its name",

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-from ckptfmt._errors import Conflict, Damaged, Incomplete, NotFound, StoreError
+from ckptfmt._errors import BadCheckpoint, Conflict, Damaged, Incomplete, NotFound, StoreError
 from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE
-from ckptfmt._model.cut_file import CUT_FILE
-from ckptfmt._model.manifest import MANIFEST_FILE, Segment
+from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout, reading
+from ckptfmt._model.manifest import Segment
+from ckptfmt._model.names import CHECKPOINT_FILE
 from ckptfmt._model.self_checked import unseal
-from ckptfmt._model.smallfiles import read_or_damaged
-from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.opening import find_checkpoint
 from ckptfmt._read.participant import ParticipantCheckpoint, load_participant
 from ckptfmt._write.manifest_publication import create_once
-from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
+from ckptfmt.stores import Store, Url, choose_store
 
 _PIECE: Final = 1024 * 1024
 
-Progress = Callable[[int], None]
+Progress: TypeAlias = Callable[[int], None]
 """Is told of bytes that were moved or checked; over a whole copy they add up to twice the records' bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """What :func:`copy` did. ``digest`` is that of ``checkpoint.json``; of the records files, ``copied`` were
-    moved (``copied_bytes``), and ``present`` were there already, whole."""
+    """What :func:`ckptfmt.copy` did.
+
+    Attributes:
+        digest: The inner digest of ``checkpoint.json``.
+        copied: How many records files were copied.
+        copied_bytes: Their bytes.
+        present: How many records files were at the target already, whole.
+    """
 
     digest: str
     copied: int
@@ -42,19 +46,33 @@ class CopyResult:
 def copy(
     source: Url, target: Url, *, progress: Progress | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> CopyResult:
-    """Copy the complete checkpoint in the folder ``source`` to the folder ``target``, byte for byte.
+    """Copy a complete checkpoint to another folder, byte for byte.
 
-    First every participant's records and index, then its manifest; then ``cut.json``; ``checkpoint.json``
-    last, when everything was read back at the target and found right. What a checkpoint does not name is
-    left behind. A copy that was interrupted goes on when it is called again; one that is there already is
-    success (and damaged or missing records in it are repaired).
+    First every participant's records and index, then its manifest; then ``cut.json``; ``checkpoint.json`` last, when
+    everything was read back at the target and found right. What a checkpoint does not name is left behind. A copy
+    that was interrupted goes on when it is called again; a copy that is there already is success, and damaged or
+    missing records in it are repaired.
 
-    Raises :class:`Conflict` (another checkpoint, or a part of another one, is there: nothing of it is
-    replaced), :class:`Incomplete`, :class:`Damaged` (the source; nothing damaged is placed under a good
-    name), :class:`NotFound`, :class:`Unsupported`, :class:`OutcomeUnknown`, :class:`StoreError`.
+    Args:
+        source: The checkpoint's folder.
+        target: The folder of the copy, beside the source and not in it.
+        progress: Called with a number of bytes whenever so many were copied or checked. Over a whole copy they add
+            up to twice the bytes of the records.
+        limits: The most that reading may cost.
+
+    Returns:
+        What was done.
+
+    Raises:
+        Conflict: Another checkpoint, or a part of another one, is at the target. Nothing of it is replaced.
+        Incomplete: The source is not complete.
+        Damaged: The source is not what was written. Nothing damaged is placed under a good name.
+        Unsupported: The source needs another version of ckptfmt.
+        NotFound: There is no source.
+        OutcomeUnknown: The store did not say whether a file was created.
+        StoreError: A store failed, or cannot be used.
     """
-    copying = _Copying(choose_store(source), choose_store(target), progress or _ignore, limits)
-    return copying.run()
+    return _Copying(choose_store(source), choose_store(target), progress or _ignore, limits).run()
 
 
 class _Copying:
@@ -75,32 +93,29 @@ class _Copying:
                 "only complete checkpoints are copied",
                 file=CHECKPOINT_FILE,
             )
-        self._refuse_inside()
+        if self._source.contains(self._target):
+            raise Conflict(f"{self._target.url}: it lies inside the checkpoint; copy to a folder beside it")
+        layout = checkpoint.layout
         with _damage_in(self._source):
             data = self._self_checked(CHECKPOINT_FILE, body.digest, self._limits.checkpoint_bytes)
         self._refuse_another(data)
-        place = "" if body.cut is None else f"{body.cut.name}/"
+        target = CheckpointLayout(self._target, layout.cut)
         for name in checkpoint:
-            self._copy_participant(checkpoint, name, place)
+            self._copy_participant(checkpoint, name, target.participant(name))
         if body.cut is not None:
-            cut = place + CUT_FILE
             with _damage_in(self._source):
-                bytes_of_cut = self._self_checked(cut, body.cut.digest, self._limits.manifest_bytes)
-            self._create(cut, bytes_of_cut, self._limits.manifest_bytes)
-        self._target.make_durable(place.rstrip("/"))
+                cut = self._self_checked(layout.cut_file, body.cut.digest, self._limits.manifest_bytes)
+            self._create(layout.cut_file, cut, self._limits.manifest_bytes)
+        self._target.make_durable(layout.folder)
         self._create(CHECKPOINT_FILE, data, self._limits.checkpoint_bytes)
         self._target.make_durable("")
         return CopyResult(body.digest, self._copied, self._copied_bytes, self._present)
 
     def _self_checked(self, file: str, digest: str, limit: int) -> bytes:
-        data = read_or_damaged(self._source, file, limit, file)
+        with reading(file, "it is missing"):
+            data = self._source.read(file, limit)
         unseal(data, file, required=digest)
         return data
-
-    def _refuse_inside(self) -> None:
-        source, target = os.path.realpath(self._source.url), os.path.realpath(self._target.url)
-        if target.startswith(f"{source}/"):
-            raise Conflict(f"{self._target.url}: it lies inside the checkpoint; copy to a folder beside it")
 
     def _refuse_another(self, data: bytes) -> None:
         """Before anything is written: a folder that holds another checkpoint stays as it is."""
@@ -120,25 +135,22 @@ class _Copying:
         if create_once(self._target, file, data, limit) is not None:
             raise self._conflict(file)
 
-    def _copy_participant(self, checkpoint: Checkpoint, name: str, place: str) -> None:
-        folder = place + name
-        manifest = f"{folder}/{MANIFEST_FILE}"
+    def _copy_participant(self, checkpoint: Checkpoint, name: str, target: ParticipantLayout) -> None:
+        source = checkpoint.layout.participant(name)
         with _damage_in(self._source):
             part = checkpoint[name]
             part.episodes  # noqa: B018  # reads the index: every byte of it is checked
-            data = self._self_checked(manifest, part.digest, self._limits.manifest_bytes)
+            data = self._self_checked(source.manifest_file, part.digest, self._limits.manifest_bytes)
             for segment in part.manifest.segments:
-                self._copy_segment(folder, segment)
-            index = f"{folder}/{part.manifest.index}"
-            index_data = read_or_damaged(self._source, index, self._limits.index_bytes, index)
-        self._target.place(index, (index_data,), _never)
-        self._target.make_durable(folder)
-        self._create(manifest, data, self._limits.manifest_bytes)
-        self._target.make_durable_only(folder)
-        self._check_target(part, place)
+                self._copy_segment(source.file(segment.file), segment)
+            index = source.read(part.manifest.index, self._limits.index_bytes)
+        self._target.place(source.file(part.manifest.index), (index,), _never)
+        self._target.make_durable(target.folder)
+        self._create(target.manifest_file, data, self._limits.manifest_bytes)
+        self._target.make_folder_durable(target.folder)
+        self._check_target(part, target)
 
-    def _copy_segment(self, folder: str, segment: Segment) -> None:
-        file = f"{folder}/{segment.file}"
+    def _copy_segment(self, file: str, segment: Segment) -> None:
         if self._is_whole(file, segment):
             self._present += 1
             self._progress(segment.stored)
@@ -169,39 +181,31 @@ class _Copying:
 
     def _pieces(self, file: str, segment: Segment) -> Iterator[bytes]:
         """The source's bytes; raises before the last of them would make a damaged file complete."""
-        digest, size = hashlib.sha256(), 0
-        try:
-            with self._source.open(file) as stored:
-                while piece := stored.read(_PIECE):
-                    digest.update(piece)
-                    size += len(piece)
-                    yield piece
-                    self._progress(len(piece))
-        except NotFound as error:
-            raise Incomplete(f"{file}: the records file is missing", file=file) from error
-        except Damaged as error:
-            raise Damaged(f"{file}: {error}", file=file) from error
+        digest = hashlib.sha256()
+        with ParticipantLayout(self._source, "").open(file, "the records file is missing") as stored:
+            while piece := stored.read(_PIECE):
+                digest.update(piece)
+                yield piece
+                self._progress(len(piece))
         if digest.hexdigest() != segment.digest:
             raise Damaged(
                 f"{file}: it was changed after writing: its bytes are not those of its name", file=file
             )
 
-    def _check_target(self, part: ParticipantCheckpoint, place: str) -> None:
-        folder = self._target.at(place.rstrip("/")) if place else self._target
-        label = f"{place}{part.name}/"
+    def _check_target(self, part: ParticipantCheckpoint, target: ParticipantLayout) -> None:
         with _damage_in(self._target):
-            copied = load_participant(folder, part.name, label, digest=part.digest, limits=self._limits)
+            copied = load_participant(target, part.name, digest=part.digest, limits=self._limits)
             if copied.episodes != part.episodes:
-                file = label + part.manifest.index
+                file = target.file(part.manifest.index)
                 raise Damaged(f"{file}: it does not read back as it was", file=file)
 
 
 @contextmanager
 def _damage_in(store: Store) -> Iterator[None]:
-    """Damage is said of the checkpoint that has it: there are two."""
+    """Errors about a checkpoint say which of the two it is."""
     try:
         yield
-    except Damaged as error:
+    except BadCheckpoint as error:
         raise type(error)(f"{store.url}: {error}", file=error.file, episode=error.episode) from error
 
 

@@ -3,80 +3,44 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, overload
 
-from ckptfmt._errors import CheckpointError, Damaged, Incomplete, NotFound, StoreError
+from ckptfmt._display import NotebookDisplay, text_of
+from ckptfmt._errors import BadCheckpoint, Damaged, Incomplete, NotFound, StoreError
 from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE, CheckpointBody
-from ckptfmt._model.cut_file import CUT_FILE
-from ckptfmt._model.life_file import LIVES_FOLDER
-from ckptfmt._model.manifest import MANIFEST_FILE, Manifest
-from ckptfmt._model.self_checked import unseal
-from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint
-from ckptfmt._read.participant import ParticipantCheckpoint
-from ckptfmt._run.orphans import Leftover, leftovers_of_checkpoint, temporary_files
-from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
-from ckptfmt.stores._upkeep import look
+from ckptfmt._model.checkpoint_file import CheckpointBody
+from ckptfmt._model.layout import ParticipantLayout, RunLayout
+from ckptfmt._model.manifest import Manifest
+from ckptfmt._model.names import CHECKPOINT_FILE, CUT_FILE, LIVES_FOLDER, MANIFEST_FILE, life_number
+from ckptfmt._read.listed import Listed, State
+from ckptfmt._read.opening import find_checkpoint
+from ckptfmt._run.lives import Life, read_life
+from ckptfmt._run.orphans import Orphan, orphans_of_checkpoint, temporary_files
+from ckptfmt.stores import Store, Url, choose_store
 
-State = Literal["complete", "incomplete", "broken", "unreadable"]
-
-_LIFE: Final = re.compile(r"(0|[1-9][0-9]{0,8})\.json")
 _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One checkpoint of a run; what is not known of an incomplete or broken one is None.
+class Listing(Sequence[Listed], NotebookDisplay):
+    """The checkpoints of a run, by name (``step-9`` before ``step-10``).
 
-    ``complete``: ``checkpoint.json`` is there, and every file that it leads to has its right name and size;
-    only :func:`ckptfmt.verify` reads them. ``broken``: something of it is damaged or gone. ``incomplete``:
-    it was never finished, or is being written now. ``unreadable``: the store failed; only ``ckptfmt ls``
-    says that of one among others, elsewhere the error is raised. ``reason`` says why it is not complete.
-    ``size`` is in bytes of records as stored; ``modified``, in seconds since 1970 by the store's clock, is
-    when ``checkpoint.json`` was written, else the newest file of it. ``is_link``: the folder is a link to it.
+    Attributes:
+        url: The run's folder.
+        lives: The lives of the run, by number.
+        orphans: What belongs to no checkpoint; :func:`ckptfmt.prune` removes what is old of it.
     """
-
-    name: str
-    url: str
-    state: State
-    checkpoint_id: str | None = None
-    sequence: int | None = None
-    participants: int | None = None
-    episodes: int | None = None
-    size: int | None = None
-    reason: str | None = None
-    modified: float | None = None
-    is_link: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Life:
-    """One life of the run, and the checkpoint that it restored; ``problem`` says what is wrong with its
-    file."""
-
-    number: int
-    source_checkpoint_id: str | None = None
-    problem: str | None = None
-
-
-class Listing(Sequence[Listed]):
-    """The checkpoints of a run, by name (``step-9`` before ``step-10``); besides ``lives``, by number, and
-    ``leftovers``: what belongs to no checkpoint, and :func:`ckptfmt.prune` removes."""
 
     def __init__(
         self,
         url: str,
         checkpoints: Sequence[Listed],
         lives: Sequence[Life],
-        leftovers: Sequence[Leftover],
+        orphans: Sequence[Orphan],
     ) -> None:
         self.url = url
         self.lives = tuple(lives)
-        self.leftovers = tuple(leftovers)
+        self.orphans = tuple(orphans)
         self._checkpoints = tuple(checkpoints)
 
     @overload
@@ -90,51 +54,61 @@ class Listing(Sequence[Listed]):
         return len(self._checkpoints)
 
     def complete(self) -> list[Listed]:
-        """The complete ones, by sequence (then by name)."""
+        """The complete checkpoints.
+
+        Returns:
+            They, by sequence, then by name.
+        """
         return sorted(
             (each for each in self if each.state == "complete"),
             key=lambda each: (each.sequence, _natural(each.name)),
         )
 
     def __repr__(self) -> str:
-        from ckptfmt._text import listing_text
-
-        return listing_text(self)
-
-    def _repr_html_(self) -> str:
-        from ckptfmt._show.notebook import listing_html
-
-        return listing_html(self)
-
-
-class LaterCheckpointUnusable(UserWarning):
-    """A checkpoint later than the one that :func:`ckptfmt.latest` returned is broken or incomplete."""
+        return text_of(self)
 
 
 def list_run(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Listing:
-    """Every checkpoint directly below the folder ``url``, complete or not; what is none is left out.
+    """List every checkpoint directly below a folder, complete or not. Other folders are left out.
 
-    Reads ``checkpoint.json``, cuts and manifests, and compares names and sizes of the files; no record is
-    read. Raises :class:`NotFound` (no such folder, or no run), :class:`StoreError`, :class:`Unsupported`.
+    Reads ``checkpoint.json``, cuts and manifests, and compares names and sizes of the files; no record is read.
+
+    Args:
+        url: The run's folder.
+        limits: The most that reading may cost.
+
+    Returns:
+        The listing.
+
+    Raises:
+        NotFound: There is no such folder, or it is no run.
+        StoreError: The store failed.
     """
     return list_store(choose_store(url), limits)
 
 
-def list_store(store: Store, limits: Limits = DEFAULT_LIMITS, *, with_unreadable: bool = False) -> Listing:
-    """Like :func:`list_run`; ``with_unreadable`` names a checkpoint that the store cannot read."""
+def list_store(
+    store: Store,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    with_unreadable: bool = False,
+    with_orphans: bool = True,
+) -> Listing:
+    """Like :func:`list_run`. ``with_unreadable`` names a checkpoint that the store cannot read, instead of raising;
+    without ``with_orphans`` the folders of complete checkpoints are not walked through.
+    """
     checkpoints: list[Listed] = []
-    leftovers: list[Leftover] = []
-    found = look(store)
+    found = store.entries("")
     for each in found:
         if each.name in (CHECKPOINT_FILE, CUT_FILE, MANIFEST_FILE):
             raise _no_run(store, each.name)
-    leftovers += temporary_files(found)
-    links = {each.name for each in found if not each.is_folder}
-    for entry in store.entries(""):
+    orphans = temporary_files(found)
+    run = RunLayout(store)
+    for entry in found:
         if not entry.is_folder or entry.name == LIVES_FOLDER:
             continue
         try:
-            listed, left = _Look(store, entry.name, entry.name in links, limits).result()
+            listed, left = _Look(run, entry.name, entry.is_link, limits, with_orphans).result()
         except NotFound:
             continue
         except StoreError as error:
@@ -142,10 +116,10 @@ def list_store(store: Store, limits: Limits = DEFAULT_LIMITS, *, with_unreadable
                 raise
             listed, left = Listed(entry.name, store.at(entry.name).url, "unreadable", reason=str(error)), []
         checkpoints.append(listed)
-        leftovers += left
-    lives, left = _lives(store, limits)
+        orphans += left
+    lives, left = _lives(run, limits)
     checkpoints.sort(key=lambda each: _natural(each.name))
-    return Listing(store.url, checkpoints, lives, leftovers + left)
+    return Listing(store.url, checkpoints, lives, orphans + left)
 
 
 def _no_run(store: Store, file: str) -> NotFound:
@@ -157,64 +131,20 @@ def _no_run(store: Store, file: str) -> NotFound:
     return NotFound(f"{store.url}: this is no run, it holds a {file}; name the run's folder above it")
 
 
-def latest(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
-    """Open the complete checkpoint of the highest sequence (of several, the last by name) below ``url``.
-
-    It never passes over a later one in silence: those that are broken or incomplete and later, or not known
-    to be earlier, are its ``passed_over``, and the warning :class:`ckptfmt.LaterCheckpointUnusable` names
-    them. Raises :class:`NotFound` (there is no checkpoint), :class:`Incomplete` (none was ever completed),
-    :class:`Damaged` (none is complete, and some are broken), :class:`StoreError`, :class:`Unsupported`.
-    """
-    store = choose_store(url)
-    listing = list_store(store, limits)
-    complete = listing.complete()
-    if not complete:
-        raise _none_complete(listing)
-    best = complete[-1]
-    checkpoint = find_checkpoint(store.at(best.name), limits)
-    checkpoint.check_cut()
-    checkpoint.passed_over = tuple(each for each in listing if _may_be_later(each, best))
-    if checkpoint.passed_over:
-        told = "; ".join(f"{each.name} is {each.state} ({each.reason})" for each in checkpoint.passed_over)
-        warnings.warn(
-            LaterCheckpointUnusable(f"{best.name} is the latest complete checkpoint, but {told}"),
-            stacklevel=2,
-        )
-    return checkpoint
-
-
-def _none_complete(listing: Listing) -> CheckpointError:
-    if not listing:
-        return NotFound(f"{listing.url}: there is no checkpoint")
-    told = "; ".join(f"{each.name} is {each.state}: {each.reason}" for each in listing)
-    kind = Damaged if any(each.state == "broken" for each in listing) else Incomplete
-    return kind(f"{listing.url}: no checkpoint there is complete: {told}"[:2000])
-
-
-def _may_be_later(listed: Listed, best: Listed) -> bool:
-    if listed.state == "complete":
-        return False
-    if listed.sequence is not None and best.sequence is not None:
-        return listed.sequence >= best.sequence
-    if listed.state == "broken":
-        return True  # nothing trustworthy says when it was
-    return listed.modified is None or best.modified is None or listed.modified >= best.modified
-
-
 class _Look:
     """Looks at one folder of the run. Raises NotFound when it is no checkpoint."""
 
-    def __init__(self, run: Store, name: str, is_link: bool, limits: Limits) -> None:
-        self._run = run
+    def __init__(self, run: RunLayout, name: str, is_link: bool, limits: Limits, with_orphans: bool) -> None:
         self._name = name
         self._is_link = is_link
-        self._store = run.at(name)
+        self._store = run.checkpoint(name).store
         self._limits = limits
+        self._with_orphans = with_orphans
         self._body: CheckpointBody | None = None
         self._size: int | None = None
         self._participants: int | None = None
 
-    def result(self) -> tuple[Listed, list[Leftover]]:
+    def result(self) -> tuple[Listed, list[Orphan]]:
         state: State = "complete"
         reason: str | None = None
         readable = True
@@ -223,47 +153,46 @@ class _Look:
             self._body = checkpoint.body
             self._participants = len(checkpoint)
             if self._body is None:
-                state, reason = "incomplete", f"it has no {CHECKPOINT_FILE}: never completed"
+                state, reason = "incomplete", _NEVER_COMPLETED
             else:
                 checkpoint.check_cut()
-                self._size = sum(self._size_of(part) for part in checkpoint.values())
+                size = 0
+                for name, part in checkpoint.items():
+                    check_files(checkpoint.layout.participant(name), part.manifest)
+                    size += part.manifest.bytes
+                self._size = size
         except NotFound:
-            if not self._holds_leftovers():
+            if not self._holds_orphans():
                 raise
-            state, reason = "incomplete", f"it has no {CHECKPOINT_FILE}: never completed"
-        except StoreError:
-            raise
-        except CheckpointError as error:
+            state, reason = "incomplete", _NEVER_COMPLETED
+        except BadCheckpoint as error:
             never = isinstance(error, Incomplete) and self._body is None
             state, reason = "incomplete" if never else "broken", str(error)
             readable = never or self._body is not None
-        left = (
-            []
-            if self._is_link
-            else leftovers_of_checkpoint(self._store, self._name, self._body, readable=readable)
-        )
-        return self._listed(state, reason, left), left
+        orphans = self._orphans(readable)
+        return self._listed(state, reason, orphans), orphans
 
-    def _holds_leftovers(self) -> bool:
-        """Whether something of ours lies here all the same: a cut whose ``cut.json`` was not written yet, or
-        what an interrupted ``prune`` left."""
+    def _orphans(self, readable: bool) -> list[Orphan]:
+        if self._is_link or (self._body is not None and not self._with_orphans):
+            return []
+        return orphans_of_checkpoint(self._store, self._name, self._body, readable=readable)
+
+    def _holds_orphans(self) -> bool:
+        """Whether something of the format lies here all the same: a cut whose ``cut.json`` was not written yet, or
+        what an interrupted ``prune`` left.
+        """
         return not self._is_link and any(
             each.kind in ("cut", "participant")
-            for each in leftovers_of_checkpoint(self._store, self._name, None, readable=True)
+            for each in orphans_of_checkpoint(self._store, self._name, None, readable=True)
         )
 
-    def _size_of(self, part: ParticipantCheckpoint) -> int:
-        place = "" if self._body is None or self._body.cut is None else f"{self._body.cut.name}/"
-        check_files(self._store, place + part.name, part.manifest)
-        return part.manifest.bytes
-
-    def _listed(self, state: State, reason: str | None, left: list[Leftover]) -> Listed:
+    def _listed(self, state: State, reason: str | None, orphans: list[Orphan]) -> Listed:
         body = self._body
-        times = [each.modified for each in look(self._store)]
-        if body is not None:
-            times = [each.modified for each in look(self._store) if each.name == CHECKPOINT_FILE]
+        if body is None:
+            times = [each.modified for each in self._store.entries("")]
+            times += [each.modified for each in orphans]
         else:
-            times += [each.modified for each in left]
+            times = [self._store.stat(CHECKPOINT_FILE).modified]
         return Listed(
             name=self._name,
             url=self._store.url,
@@ -279,50 +208,39 @@ class _Look:
         )
 
 
-def check_files(store: Store, folder: str, manifest: Manifest) -> None:
-    """Compare names and sizes of the files in a participant's folder with its manifest; none is read.
+_NEVER_COMPLETED: Final = f"it has no {CHECKPOINT_FILE}: never completed"
+
+
+def check_files(layout: ParticipantLayout, manifest: Manifest) -> None:
+    """Compare names and sizes of the files in a participant's folder with its manifest; no file is read.
 
     Raises :class:`Incomplete` (one is missing), :class:`Damaged`, :class:`StoreError`.
     """
-    found = {each.name: each for each in look(store, folder)}
-    for file in sorted(manifest.files):
-        if file not in found:
-            raise Incomplete(f"{folder}/{file}: it is missing", file=f"{folder}/{file}")
-        if not found[file].is_regular:
-            raise Damaged(
-                f"{folder}/{file}: it is no regular file; it was put there later", file=f"{folder}/{file}"
-            )
+    try:
+        found = {each.name: each for each in layout.store.entries(layout.folder)}
+    except NotFound:
+        found = {}
+    for name in sorted(manifest.files):
+        file = layout.file(name)
+        if name not in found:
+            raise Incomplete(f"{file}: it is missing", file=file)
+        if not found[name].is_file:
+            raise Damaged(f"{file}: it is no regular file; it was put there later", file=file)
     for segment in manifest.segments:
         stored = found[segment.file].size
         if stored != segment.stored:
-            file = f"{folder}/{segment.file}"
+            file = layout.file(segment.file)
             raise Damaged(f"{file}: it has {stored} bytes, not {segment.stored}", file=file)
 
 
-def _lives(store: Store, limits: Limits) -> tuple[list[Life], list[Leftover]]:
+def _lives(run: RunLayout, limits: Limits) -> tuple[list[Life], list[Orphan]]:
     try:
-        found = look(store, LIVES_FOLDER)
+        found = run.store.entries(LIVES_FOLDER)
     except NotFound:
         return [], []
-    lives = []
-    for each in found:
-        match = _LIFE.fullmatch(each.name)
-        if match is not None and each.is_regular:
-            lives.append(_life(store, each.path, int(match[1]), limits))
+    numbers = [life_number(each.name) for each in found if each.is_file]
+    lives = [read_life(run, number, limits) for number in numbers if number is not None]
     return sorted(lives, key=lambda life: life.number), temporary_files(found)
-
-
-def _life(store: Store, path: str, number: int, limits: Limits) -> Life:
-    try:
-        fields, _ = unseal(store.read(path, limits.manifest_bytes), path)
-        if fields.integer("life") != number:
-            raise fields.damaged(f"is not {number}", "life")
-        source = fields.value("source_checkpoint_id")
-        return Life(number, None if source is None else fields.label("source_checkpoint_id"))
-    except StoreError:
-        raise
-    except CheckpointError as error:
-        return Life(number, problem=str(error))
 
 
 def _natural(name: str) -> list[Any]:

@@ -1,50 +1,47 @@
-"""What lies in a run and belongs to no checkpoint: leftover cuts, files that no manifest names, and
-temporary files of killed processes.
+"""Orphans: what a writer left in a run and no checkpoint names. Cuts that were never completed, files that no
+manifest names, and temporary files of killed processes.
 
-Only files that a writer of ours can have made count; everything else in the folders is somebody's own and is
-never named or touched. Nor is anything named where a damaged file leaves it open what belongs to the
-checkpoint.
+Only files with the names of the format count; every other file belongs to somebody else and is never named or
+touched. Where a damaged file leaves it open what belongs to the checkpoint, nothing is an orphan.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ckptfmt._errors import CheckpointError
+from ckptfmt._errors import BadCheckpoint
 from ckptfmt._limits import DEFAULT_LIMITS
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE, CheckpointBody
-from ckptfmt._model.cut_file import CUT_FILE
-from ckptfmt._model.manifest import MANIFEST_FILE, Manifest, parse_manifest
-from ckptfmt.stores._interface import Store
-from ckptfmt.stores._upkeep import Found, walk
-
-_HEX64: Final = "[0-9a-f]{64}"
-_RECORDS: Final = re.compile(rf"records-{_HEX64}\.jsonl(\.zst)?|index-{_HEX64}\.json")
-_OURS: Final = re.compile(rf"{_RECORDS.pattern}|scope-{_HEX64}\.json|manifest\.json|cut\.json")
-_TEMPORARY: Final = re.compile(r"\.ckptfmt-[0-9a-f]+\.tmp")
-_CUT_NAME: Final = re.compile(r"cut-[0-9a-f]{16}")
+from ckptfmt._model.checkpoint_file import CheckpointBody
+from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout
+from ckptfmt._model.manifest import Manifest, parse_manifest
+from ckptfmt._model.names import (
+    CHECKPOINT_FILE,
+    CUT_FILE,
+    MANIFEST_FILE,
+    is_cut_name,
+    is_temporary,
+    is_written_in_a_cut,
+)
+from ckptfmt.stores import Entry, Store
 
 Kind = Literal["cut", "participant", "file", "temporary"]
 
 
-def is_ours(name: str) -> bool:
-    """Whether a file of this name can be one that a writer made in a participant's folder or a cut's."""
-    return _OURS.fullmatch(name) is not None
-
-
-def is_of_records(name: str) -> bool:
-    """Whether a file of this name can hold records, or be the index of some."""
-    return _RECORDS.fullmatch(name) is not None
-
-
 @dataclass(frozen=True, slots=True)
-class Leftover:
-    """One thing that nothing names. ``path`` and ``files`` are relative to the run; the files stand in the
-    order in which they are deleted. ``size`` is in bytes; ``modified``, in seconds since 1970 by the store's
-    clock, is when anything of it was last written: it may still be in the making."""
+class Orphan:
+    """A cut, a participant's folder or a file that no checkpoint names.
+
+    Attributes:
+        path: Where it lies, relative to the run.
+        kind: ``cut``, ``participant``, ``file`` or ``temporary``.
+        reason: Why it belongs to no checkpoint.
+        files: Its files, relative to the run, in the order in which they are deleted.
+        size: Bytes of all files.
+        modified: When any of it was last written, in seconds since 1970 by the store's clock: it may still be
+            written to.
+    """
 
     path: str
     kind: Kind
@@ -60,24 +57,25 @@ class _Folder:
     def __init__(self, store: Store, name: str) -> None:
         self._store = store
         self._name = name
-        self.found = {each.path: each for each in walk(store)}
+        self.found = {each.path: each for each in store.walk("")}
 
     def manifest(self, participant: str) -> Manifest | None:
         """The manifest in this folder, None when there is none that can be read."""
-        path = f"{participant}/{MANIFEST_FILE}"
-        if path not in self.found:
+        layout = ParticipantLayout(self._store, participant)
+        if layout.manifest_file not in self.found:
             return None
         try:
-            return parse_manifest(self._store.read(path, DEFAULT_LIMITS.manifest_bytes), path)
-        except CheckpointError:
+            data = layout.read(MANIFEST_FILE, DEFAULT_LIMITS.manifest_bytes)
+            return parse_manifest(data, layout.manifest_file)
+        except BadCheckpoint:
             return None
 
-    def leftover(self, path: str, kind: Kind, reason: str, files: Iterable[Found]) -> Leftover:
+    def orphan(self, path: str, kind: Kind, reason: str, files: Iterable[Entry]) -> Orphan:
         listed = sorted(files, key=_deletion_order)
         folder = self.found.get(path)
         times = [each.modified for each in listed] + ([] if folder is None else [folder.modified])
         prefix = f"{self._name}/" if self._name else ""
-        return Leftover(
+        return Orphan(
             path=prefix + path,
             kind=kind,
             reason=reason,
@@ -86,7 +84,7 @@ class _Folder:
             modified=max(times, default=0.0),
         )
 
-    def below(self, folder: str) -> Iterator[Found]:
+    def below(self, folder: str) -> Iterator[Entry]:
         return (each for path, each in self.found.items() if path.startswith(f"{folder}/"))
 
     def cuts(self) -> list[str]:
@@ -95,104 +93,106 @@ class _Folder:
             path
             for path, each in self.found.items()
             if each.is_folder
+            and not each.is_link
             and "/" not in path
-            and (f"{path}/{CUT_FILE}" in self.found or _CUT_NAME.fullmatch(path))
+            and (f"{path}/{CUT_FILE}" in self.found or is_cut_name(path))
         ]
 
 
-def leftovers_of_checkpoint(
+def orphans_of_checkpoint(
     store: Store, name: str, body: CheckpointBody | None, *, readable: bool
-) -> list[Leftover]:
+) -> list[Orphan]:
     """What belongs to nothing in the folder of one checkpoint, which lies in the run under ``name``.
 
-    ``body`` is its ``checkpoint.json``; None when it has none or when, not ``readable``, it cannot be read.
+    ``body`` is its ``checkpoint.json``; None when it has none or when, not ``readable``, it cannot be read. Raises
+    :class:`StoreError`.
     """
     folder = _Folder(store, name)
-    leftovers = _temporary_files(folder)
+    orphans = _temporary_files(folder)
     if not readable:
-        return leftovers
-    named_cut = None if body is None or body.cut is None else body.cut.name
+        return orphans
+    layout = CheckpointLayout(store, None if body is None or body.cut is None else body.cut.name)
     cuts = folder.cuts()
     for cut in cuts:
-        if cut != named_cut:
+        if cut != layout.cut:
             reason = "no checkpoint.json names this cut" if body is None else "the checkpoint is another cut"
-            leftovers.append(folder.leftover(cut, "cut", reason, _ours(folder.below(cut))))
-    place = f"{named_cut}/" if named_cut else ""
-    names = None if body is None else {place + each: reference for each, reference in _named(body).items()}
-    for path in _participants(folder, place, [] if named_cut else cuts):
-        leftovers += _in_participant(folder, path, names)
-    return sorted(leftovers, key=lambda each: each.path)
+            orphans.append(folder.orphan(cut, "cut", reason, _ours(folder.below(cut))))
+    manifests = (
+        None
+        if body is None
+        else {layout.participant(name).folder: each.manifest for name, each in body.participants.items()}
+    )
+    for path in _participants(folder, layout.folder, [] if layout.cut else cuts):
+        orphans += _in_participant(folder, path, manifests)
+    return sorted(orphans, key=lambda each: each.path)
 
 
-def temporary_files(found: Iterable[Found]) -> list[Leftover]:
-    """The temporary files among these, which lie in the run's own folder or in ``lives``."""
+def temporary_files(found: Iterable[Entry]) -> list[Orphan]:
+    """The temporary files among these, which lie in the run's own folder or in that of its lives."""
     return [
-        Leftover(each.path, "temporary", _KILLED, (each.path,), each.size, each.modified)
+        Orphan(each.path, "temporary", _KILLED, (each.path,), each.size, each.modified)
         for each in found
-        if each.is_regular and _TEMPORARY.fullmatch(each.name)
+        if each.is_file and is_temporary(each.name)
     ]
 
 
 _KILLED: Final = "a temporary file of a process that was killed, or is at work"
 
 
-def _temporary_files(folder: _Folder) -> list[Leftover]:
+def _temporary_files(folder: _Folder) -> list[Orphan]:
     return [
-        folder.leftover(path, "temporary", _KILLED, [each])
+        folder.orphan(path, "temporary", _KILLED, [each])
         for path, each in folder.found.items()
-        if each.is_regular and _TEMPORARY.fullmatch(each.name)
+        if each.is_file and is_temporary(each.name)
     ]
 
 
-def _named(body: CheckpointBody) -> Mapping[str, str]:
-    return {name: reference.manifest for name, reference in body.participants.items()}
-
-
-def _participants(folder: _Folder, place: str, cuts: list[str]) -> list[str]:
-    """The folders that hold files of a participant, in the folder ``place``; not those in ``cuts``, nor what
-    belongs to a run or checkpoint further down."""
+def _participants(folder: _Folder, place: str, cuts: Collection[str]) -> list[str]:
+    """The folders below ``place`` that hold files of a participant; not those in ``cuts``, nor what belongs to a run
+    or checkpoint further down.
+    """
     holding, others = set(), {*cuts}
     for path, each in folder.found.items():
-        within, _, name = path.rpartition("/")
-        if name in (CHECKPOINT_FILE, CUT_FILE) and within not in ("", place.rstrip("/")):
+        within = path.rpartition("/")[0]
+        if each.name in (CHECKPOINT_FILE, CUT_FILE) and within not in ("", place):
             others.add(within)
-        elif path.startswith(place) and each.is_regular and is_ours(name):
+        elif (not place or path.startswith(f"{place}/")) and each.is_file and is_written_in_a_cut(each.name):
             holding.add(within)
     return sorted(
         path
         for path in holding
-        if path != place.rstrip("/") and not any(f"{path}/".startswith(f"{each}/") for each in others)
+        if path != place and not any(f"{path}/".startswith(f"{each}/") for each in others)
     )
 
 
-def _in_participant(folder: _Folder, path: str, names: Mapping[str, str] | None) -> list[Leftover]:
-    """``names``: folder → digest of the manifest, of all participants; None when nothing says which there
-    are."""
+def _in_participant(folder: _Folder, path: str, manifests: Mapping[str, str] | None) -> list[Orphan]:
+    """``manifests``: folder to digest of its manifest, of all participants; None when nothing says which there are."""
     ours = [each for each in _ours(folder.below(path)) if each.path.rpartition("/")[0] == path]
     manifest = folder.manifest(path)
-    if names is not None and path not in names:
+    if manifests is not None and path not in manifests:
         reason = "checkpoint.json does not name this participant"
-        return [folder.leftover(path, "participant", reason, ours)]
+        return [folder.orphan(path, "participant", reason, ours)]
     if manifest is None:
-        if names is None and f"{path}/{MANIFEST_FILE}" not in folder.found:
+        if manifests is None and not any(each.name == MANIFEST_FILE for each in folder.below(path)):
             reason = "there is no manifest: it was not committed"
-            return [folder.leftover(path, "participant", reason, ours)]
+            return [folder.orphan(path, "participant", reason, ours)]
         return []  # damage: what belongs to it cannot be told
-    if names is not None and manifest.digest != names[path]:
+    if manifests is not None and manifest.digest != manifests[path]:
         return []
     kept = {*manifest.files, MANIFEST_FILE}
     return [
-        folder.leftover(each.path, "file", "the manifest beside it does not name it", [each])
+        folder.orphan(each.path, "file", "the manifest beside it does not name it", [each])
         for each in ours
         if each.name not in kept
     ]
 
 
-def _ours(found: Iterable[Found]) -> list[Found]:
-    return [each for each in found if each.is_regular and is_ours(each.name)]
+def _ours(found: Iterable[Entry]) -> list[Entry]:
+    return [each for each in found if each.is_file and is_written_in_a_cut(each.name)]
 
 
-def _deletion_order(found: Found) -> tuple[int, str]:
-    """A manifest goes before the files that it names, ``cut.json`` last: so what an interrupted deletion
-    leaves is never taken for something whole, and is still known as a leftover cut."""
+def _deletion_order(found: Entry) -> tuple[int, str]:
+    """A manifest goes before the files that it names, ``cut.json`` last: what an interrupted deletion leaves is then
+    never taken for something whole, and is still known as an orphan cut.
+    """
     return ({MANIFEST_FILE: 0, CUT_FILE: 2}.get(found.name, 1), found.path)

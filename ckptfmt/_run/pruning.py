@@ -7,18 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ckptfmt._errors import CheckpointError, StoreError
+from ckptfmt._errors import BadCheckpoint, NotFound
 from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.checkpoint_file import CHECKPOINT_FILE, load_checkpoint_body
-from ckptfmt._model.cut_file import CUT_FILE
-from ckptfmt._model.manifest import MANIFEST_FILE
-from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint
-from ckptfmt._read.verification import verify_checkpoint
-from ckptfmt._run.listing import Listed, Listing, list_store
-from ckptfmt._run.orphans import Leftover
-from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
-from ckptfmt.stores._upkeep import now, remove_if_empty, walk
+from ckptfmt._model.checkpoint_file import load_checkpoint_body
+from ckptfmt._model.layout import RunLayout
+from ckptfmt._model.names import CHECKPOINT_FILE
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.listed import Listed
+from ckptfmt._read.opening import find_checkpoint
+from ckptfmt._run.listing import Listing, list_store
+from ckptfmt._run.orphans import Orphan
+from ckptfmt.stores import Store, Url, choose_store
 
 DAY_SECONDS: Final = 24 * 60 * 60.0
 
@@ -73,7 +72,7 @@ def prune(
     is younger than ``keep_seconds``; with neither, all of them. The last complete one always stays. A broken
     one goes only when its sequence is below all that stay.
 
-    Leftovers (cuts that no ``checkpoint.json`` names, files that no manifest names, temporary files): those
+    Orphans (cuts that no ``checkpoint.json`` names, files that no manifest names, temporary files): those
     go of which nothing was written for ``minimum_age`` seconds, by the store's clock: a younger cut may
     still be written. It must be longer than the longest time between two writes of a commit, and from the
     last write to ``checkpoint.json``. Files that are not ours are never touched, nor what lies behind a
@@ -113,7 +112,7 @@ def prune_store(
         if not _is_age(age):
             raise ValueError(f"{name} is a finite number of seconds, not negative")
     listing = list_store(store, limits)
-    pruning = _Pruning(store, listing, now(store), minimum_age, dry_run, read, limits)
+    pruning = _Pruning(store, listing, store.server_time(), minimum_age, dry_run, read, limits)
     return pruning.run(keep, keep_seconds, verify)
 
 
@@ -148,9 +147,9 @@ class _Pruning:
         if keep is not None or keep_seconds is not None:
             self._prune_checkpoints(keep, keep_seconds, verify)
         gone = {each.path for each in self._removed}
-        for leftover in self._listing.leftovers:
-            if leftover.path.partition("/")[0] not in gone:
-                self._prune_leftover(leftover)
+        for orphan in self._listing.orphans:
+            if orphan.path.partition("/")[0] not in gone:
+                self._prune_orphan(orphan)
         return PruneResult(tuple(self._removed), tuple(self._kept), self._dry_run)
 
     def _prune_checkpoints(self, keep: int | None, keep_seconds: float | None, verify: bool) -> None:
@@ -186,7 +185,7 @@ class _Pruning:
     def _is_good(self, listed: Listed) -> bool:
         folder = self._store.at(listed.name)
         store = folder if self._read is None else self._read(folder)
-        report = verify_checkpoint(find_checkpoint(store, self._limits))
+        report = find_checkpoint(store, self._limits).verify()
         if not report.ok:
             self._kept.append(Kept(listed.name, f"it is damaged: {report.problems[0].message}"))
         return report.ok
@@ -199,7 +198,7 @@ class _Pruning:
         checkpoint = find_checkpoint(folder, self._limits)
         files, size = _files_of(folder, checkpoint)
         reason = f"sequence {listed.sequence} is older than what stays"
-        left = [each for each in self._listing.leftovers if each.path.startswith(f"{listed.name}/")]
+        left = [each for each in self._listing.orphans if each.path.startswith(f"{listed.name}/")]
         young = [each for each in left if self._is_young(each)]
         for each in left:
             if each not in young:
@@ -209,44 +208,40 @@ class _Pruning:
         self._removed.append(Pruned(listed.name, "checkpoint", reason, len(files), size))
         if not self._dry_run:
             self._delete(folder, files)
-            remove_if_empty(self._store, listed.name)
+            self._store.remove_empty_folder(listed.name)
 
-    def _prune_leftover(self, leftover: Leftover) -> None:
-        if self._is_young(leftover):
-            self._kept.append(self._too_young(leftover))
+    def _prune_orphan(self, orphan: Orphan) -> None:
+        if self._is_young(orphan):
+            self._kept.append(self._too_young(orphan))
             return
-        if self._was_named_meanwhile(leftover):
-            self._kept.append(Kept(leftover.path, "checkpoint.json names it by now"))
+        if self._was_named_meanwhile(orphan):
+            self._kept.append(Kept(orphan.path, "checkpoint.json names it by now"))
             return
-        self._removed.append(
-            Pruned(leftover.path, leftover.kind, leftover.reason, len(leftover.files), leftover.size)
-        )
+        self._removed.append(Pruned(orphan.path, orphan.kind, orphan.reason, len(orphan.files), orphan.size))
         if not self._dry_run:
-            self._delete(self._store, list(leftover.files))
-            if leftover.kind in ("cut", "participant"):
-                self._remove_empty_folders(leftover.path)
+            self._delete(self._store, list(orphan.files))
+            if orphan.kind in ("cut", "participant"):
+                self._remove_empty_folders(orphan.path)
 
-    def _is_young(self, leftover: Leftover) -> bool:
-        return self._now - leftover.modified < self._minimum_age
+    def _is_young(self, orphan: Orphan) -> bool:
+        return self._now - orphan.modified < self._minimum_age
 
-    def _too_young(self, leftover: Leftover) -> Kept:
-        age = max(0, round(self._now - leftover.modified))
+    def _too_young(self, orphan: Orphan) -> Kept:
+        age = max(0, round(self._now - orphan.modified))
         return Kept(
-            leftover.path,
-            f"it was written {age} seconds ago and may still be in the making ({leftover.reason}); "
+            orphan.path,
+            f"it was written {age} seconds ago and may still be in the making ({orphan.reason}); "
             f"it goes when it is {round(self._minimum_age)} seconds old",
         )
 
-    def _was_named_meanwhile(self, leftover: Leftover) -> bool:
+    def _was_named_meanwhile(self, orphan: Orphan) -> bool:
         """A cut that took longer than anybody thought: its ``checkpoint.json`` may just have appeared."""
-        if leftover.kind not in ("cut", "participant"):
+        if orphan.kind not in ("cut", "participant"):
             return False
-        name, _, rest = leftover.path.partition("/")
+        name, _, rest = orphan.path.partition("/")
         try:
-            body = load_checkpoint_body(self._store.at(name), self._limits)
-        except StoreError:
-            raise
-        except CheckpointError:
+            body = load_checkpoint_body(RunLayout(self._store).checkpoint(name), self._limits)
+        except (NotFound, BadCheckpoint):
             return False
         listed = next((each for each in self._listing if each.name == name), None)
         was_there = listed is not None and listed.sequence is not None
@@ -259,12 +254,12 @@ class _Pruning:
             folder.delete(file)
             folders.update(_folders_up(file.rpartition("/")[0]))
         for each in sorted(folders, key=len, reverse=True):
-            remove_if_empty(folder, each)
+            folder.remove_empty_folder(each)
 
     def _remove_empty_folders(self, path: str) -> None:
-        below = [each.path for each in walk(self._store, path) if each.is_folder]
+        below = [each.path for each in self._store.walk(path) if each.is_folder]
         for folder in [*reversed(below), *_folders_up(path)]:
-            remove_if_empty(self._store, folder)
+            self._store.remove_empty_folder(folder)
 
 
 def _folders_up(folder: str) -> list[str]:
@@ -280,20 +275,18 @@ def _files_of(folder: Store, checkpoint: Checkpoint) -> tuple[list[str], int]:
     next ``prune`` finishes what a killed one began. Without a cut it is the other way round: each file goes
     before the one that names it, and what is left in between is a broken checkpoint of the same sequence.
     """
-    body = checkpoint.body
+    body, layout = checkpoint.body, checkpoint.layout
     assert body is not None
-    place = "" if body.cut is None else f"{body.cut.name}/"
     manifests, rest, size = [], [], 0
     for name in body.participants:
-        manifests.append(f"{place}{name}/{MANIFEST_FILE}")
+        files = layout.participant(name)
+        manifests.append(files.manifest_file)
         try:
             manifest = checkpoint[name].manifest
-        except StoreError:
-            raise
-        except CheckpointError:
-            continue  # broken: what it held is not known, until nothing names the cut any more
-        rest += [f"{place}{name}/{file}" for file in sorted(manifest.files)]
+        except BadCheckpoint:
+            continue  # what it held is not known; it is removed once nothing names the cut any more
+        rest += [files.file(each) for each in sorted(manifest.files)]
         size += manifest.bytes
-    if body.cut is None:
+    if layout.cut is None:
         return [*rest, *manifests, CHECKPOINT_FILE], size
-    return [CHECKPOINT_FILE, *manifests, *rest, place + CUT_FILE], size
+    return [CHECKPOINT_FILE, *manifests, *rest, layout.cut_file], size

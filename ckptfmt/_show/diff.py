@@ -1,20 +1,19 @@
-"""What changed from one checkpoint to another, record by record."""
+"""Comparing two checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
 from ckptfmt._errors import CheckpointError
 from ckptfmt._identity import rollouts_of
-from ckptfmt._read.checkpoint import Checkpoint, open_checkpoint
+from ckptfmt._read.checkpoint import Checkpoint
+from ckptfmt._read.opening import open_checkpoint
 from ckptfmt._read.participant import ParticipantCheckpoint
 from ckptfmt._read.stored_record import StoredRecord
-from ckptfmt._show.diff_text import counts_text, diff_text
-from ckptfmt._text import printable
+from ckptfmt._show.differences import CheckpointDiff, EpisodeDiff, ParticipantDiff
 from ckptfmt._values.comparison import Difference, compare
 from ckptfmt._values.patches import Exact
 from ckptfmt.stores import Url, choose_store
@@ -22,115 +21,31 @@ from ckptfmt.stores import Url, choose_store
 MOST_PLACES: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeDiff:
-    """One rollout that both checkpoints hold, and not in the same state.
-
-    ``left`` and ``right`` are the capture keys (the attempt may differ). ``envelope`` holds what changed
-    there: ``boundary``, ``schema``, ``references`` → the two values. ``places`` are the first differences of
-    the payloads; ``more``: there are others.
-    """
-
-    rollout_id: str
-    left: str
-    right: str
-    envelope: Mapping[str, tuple[Any, Any]]
-    places: tuple[Difference, ...]
-    more: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "rollout_id": self.rollout_id,
-            "left": self.left,
-            "right": self.right,
-            "envelope": {name: list(pair) for name, pair in self.envelope.items()},
-            "places": [each._asdict() for each in self.places],
-            "more": self.more,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ParticipantDiff:
-    """What changed in one participant. ``added`` and ``removed`` are capture keys, sorted; ``same`` counts
-    the records that are equal. ``kind`` holds the two kinds, None where there is no such participant."""
-
-    name: str
-    kind: tuple[str | None, str | None]
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[EpisodeDiff, ...] = ()
-    same: int = 0
-
-    def __repr__(self) -> str:
-        return f"<ParticipantDiff {printable(self.name)}: {counts_text(self)}>"
-
-    @property
-    def is_same(self) -> bool:
-        return self.kind[0] == self.kind[1] and not (self.added or self.removed or self.changed)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "kind": list(self.kind),
-            "added": list(self.added),
-            "removed": list(self.removed),
-            "changed": [each.to_json() for each in self.changed],
-            "same": self.same,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointDiff:
-    """What changed from ``left`` to ``right`` (their URLs): ``header`` for what ``checkpoint.json`` alone
-    says (sequence, restarts, marks), ``state`` for the controller's state, then participant by
-    participant, by name."""
-
-    left: str
-    right: str
-    header: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
-    state: tuple[Difference, ...] = ()
-    participants: tuple[ParticipantDiff, ...] = ()
-
-    @property
-    def is_same(self) -> bool:
-        """Whether the records, restarts, marks and state are the same (sequence and id may differ)."""
-        named = {"restarts", "marks"}.intersection(self.header)
-        return not named and not self.state and all(each.is_same for each in self.participants)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "left": self.left,
-            "right": self.right,
-            "same": self.is_same,
-            "header": {name: list(pair) for name, pair in self.header.items()},
-            "state": [each._asdict() for each in self.state],
-            "participants": [each.to_json() for each in self.participants],
-        }
-
-    def __str__(self) -> str:
-        """Every episode that changed, a line for each difference."""
-        return diff_text(self)
-
-    def __repr__(self) -> str:
-        """The same, cut where a participant has many of them."""
-        return diff_text(self, whole=False)
-
-    def _repr_html_(self) -> str:
-        from ckptfmt._show.notebook import preformatted
-
-        return preformatted(repr(self))
-
-
 def diff(
     left: Checkpoint | Url, right: Checkpoint | Url, *, most_places: int = MOST_PLACES
 ) -> CheckpointDiff:
-    """Compare two checkpoints, record by record, exactly: type, value, sign of zero, order of keys; NaN is
-    equal to NaN.
+    """Compare two checkpoints record by record, exactly: type, value, sign of zero, order of keys. NaN equals NaN.
 
-    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads
-    of the same bytes not decoded, and no more than two records are in memory. ``most_places`` bounds the
-    differences that are listed of one payload. Raises what reading raises; the message says of which
-    checkpoint.
+    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads of the
+    same bytes are not decoded, and no more than two records are in memory.
+
+    Args:
+        left: The first checkpoint, or its URL.
+        right: The second checkpoint, or its URL.
+        most_places: The most differences that are listed of one payload.
+
+    Returns:
+        The difference. It prints as text, a line for each difference.
+
+    Raises:
+        BadCheckpoint: What had to be read is damaged or missing; the message says of which checkpoint.
+        NotFound: There is no such checkpoint.
+        StoreError: A store failed.
+
+    Example:
+        ::
+
+            print(ckptfmt.diff("run/step-1200", "run/step-1210"))
     """
     if type(most_places) is not int or most_places < 0:
         raise ValueError("most_places is an int of 0 or more")

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ckptfmt._errors import CheckpointError, StoreError
+from ckptfmt._errors import BadCheckpoint
 from ckptfmt._read.checkpoint import Checkpoint
 from ckptfmt._read.report import Problem
-from ckptfmt._show.notebook import cell, escaped, facts_table, table, table_head
-from ckptfmt._text import count_text, fraction_text, right_columns, size_text
+from ckptfmt._show.html import cell, escaped, facts_table, table, table_head
+from ckptfmt._show.tables import right_columns
+from ckptfmt._text import count_text, fraction_text, size_text
 
 _MOST_ROWS: Final = 20
 _MOST_BARS: Final = 60
@@ -71,7 +72,17 @@ class _Figures:
 
 
 def html_report(checkpoint: Checkpoint) -> str:
-    """The page alone. Damage is said in it, and does not stop it. Raises :class:`StoreError`."""
+    """A page about a checkpoint: one file, no network, no script. Every record is read and checked for it.
+
+    Args:
+        checkpoint: The checkpoint.
+
+    Returns:
+        The page as HTML. It names what is damaged or missing.
+
+    Raises:
+        StoreError: The store failed.
+    """
     return make_page(checkpoint).html
 
 
@@ -112,9 +123,7 @@ def _read(checkpoint: Checkpoint) -> _Figures:
             found.plain = sum(segment.plain for segment in part.manifest.segments)
             for record in part:
                 _count(figures, name, record.episode.capture_key, record.boundary, record.size)
-        except StoreError:
-            raise
-        except CheckpointError as error:
+        except BadCheckpoint as error:
             found.problem = Problem.of(error, name)
     return figures
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ckptfmt._errors import InexactValue, LimitExceeded
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._values.json_payload import JsonPayload
 from ckptfmt._values.patches import Exact
 from ckptfmt._values.paths import path_text
@@ -144,11 +144,11 @@ class _Pass:
 
     def _queue(self, made: Exact, items: Any, parent: _Node | None, step: str | int) -> Exact:
         depth = 1 if parent is None else parent.depth + 1
-        if depth > self._limits.depth:
+        if depth > FormatLimits.DEPTH:
             raise _inexact(
                 parent,
                 step,
-                f"it is nested deeper than {self._limits.depth} containers; does it contain itself?",
+                f"it is nested deeper than {FormatLimits.DEPTH} containers; does it contain itself?",
             )
         self._nodes.append(_Node(made, items, depth, parent, step))
         return made

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ckptfmt._errors import LimitExceeded
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._values import proof
 from ckptfmt._values.patches import Exact
 from ckptfmt._values.proof import where
@@ -20,22 +20,33 @@ class Encoded(NamedTuple):
     patches: bytes
 
 
-def encode(value: Exact, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS) -> Encoded:
+def encode(
+    value: Exact,
+    *,
+    episode: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    depth: int = FormatLimits.DEPTH,
+) -> Encoded:
     """Encode ``value``, or raise :class:`InexactValue` with the path of what is not exact.
 
     Raises :class:`LimitExceeded` for a value of more than ``limits.record_values`` values, or more bytes than
     ``limits.record_bytes``. ``episode`` is only for the errors.
     """
-    encoded = encode_unless_large(value, None, episode=episode, limits=limits)
+    encoded = encode_unless_large(value, None, episode=episode, limits=limits, depth=depth)
     assert encoded is not None
     return encoded
 
 
 def encode_unless_large(
-    value: Exact, size: int | None, *, episode: str | None = None, limits: Limits = DEFAULT_LIMITS
+    value: Exact,
+    size: int | None,
+    *,
+    episode: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    depth: int = FormatLimits.DEPTH,
 ) -> Encoded | None:
     """The same; None when the text would have more than about ``size`` bytes (None: however many)."""
-    proved = proof.encode(value, episode, limits, size)
+    proved = proof.encode(value, episode, limits, depth, size)
     if proved is None:
         return None
     data, patches = proved

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from ckptfmt._errors import Damaged
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._values import exact, patches
 from ckptfmt._values.patches import Exact, Json
 from ckptfmt._values.proof import COMPILED
@@ -89,7 +89,7 @@ def decode(data: bytes, patch_data: bytes = b"") -> Exact:
         return apply_patches(value, orjson.loads(patch_data)) if patch_data else value
     except orjson.JSONDecodeError as error:
         raise Damaged(
-            f"a payload is not strict JSON of at most {DEFAULT_LIMITS.depth} levels: {_shown(error)}"
+            f"a payload is not strict JSON of at most {FormatLimits.DEPTH} levels: {_shown(error)}"
         ) from None
     finally:
         if was_enabled:
@@ -107,8 +107,8 @@ def apply_patches(value: Exact, listed: Json) -> Exact:
 
 def check_depth(value: Exact) -> None:
     """Raise :class:`Damaged` when ``value`` is nested too deep."""
-    if not _depth_within(value, DEFAULT_LIMITS.depth):
-        raise Damaged(f"a value is nested deeper than {DEFAULT_LIMITS.depth} containers")
+    if not _depth_within(value, FormatLimits.DEPTH):
+        raise Damaged(f"a value is nested deeper than {FormatLimits.DEPTH} containers")
 
 
 def _loads(data: bytes) -> Exact:
@@ -117,7 +117,7 @@ def _loads(data: bytes) -> Exact:
     orjson reads up to 1,024 levels. Where a text has enough brackets to be too deep, we wrap it in so many
         lists that orjson's limit falls on ours: exact, and far cheaper than a walk of our own.
     """
-    depth = DEFAULT_LIMITS.depth
+    depth = FormatLimits.DEPTH
     if brackets(data) <= depth:
         return orjson.loads(data)
     wrapped = _ORJSON_READ_DEPTH - depth

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Final
@@ -17,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from ckptfmt._errors import InexactValue, LimitExceeded
-from ckptfmt._limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, KIB, MIB, FormatLimits, Limits
 from ckptfmt._values import exact
 from ckptfmt._values.patches import Exact, Json
 from ckptfmt._values.size_estimate import estimate
@@ -38,19 +37,21 @@ class _InOneGo(Exception):  # never leaves this module
     """Something that only the whole can decide: a value that is not exact, an odd key."""
 
 
-def encode(value: Exact, *, episode: str, limits: Limits = DEFAULT_LIMITS) -> tuple[list[bytes], bytes]:
+def encode(
+    value: Exact, *, episode: str, limits: Limits = DEFAULT_LIMITS, depth: int = FormatLimits.DEPTH
+) -> tuple[list[bytes], bytes]:
     """Like ``exact.encode``, with the text in pieces; one piece unless the value is large.
 
     Raises :class:`InexactValue` and :class:`LimitExceeded`. A value that is changed meanwhile may be seen
         before the change in one piece and after it in another; what is written is exact either way.
     """
-    encoded = exact.encode_unless_large(value, _LARGE, episode=episode, limits=limits)
+    encoded = exact.encode_unless_large(value, _LARGE, episode=episode, limits=limits, depth=depth)
     if encoded is None:
         try:
-            return _Pieces(episode, limits).encode(value)
+            return _Pieces(episode, limits).encode(value, depth)
         except (_InOneGo, InexactValue, TypeError, IndexError, RuntimeError):
             # The whole knows the path of what is wrong, how to list it, or what a changed value is now.
-            encoded = exact.encode(value, episode=episode, limits=limits)
+            encoded = exact.encode(value, episode=episode, limits=limits, depth=depth)
     return [encoded.data], encoded.patches
 
 
@@ -65,10 +66,10 @@ class _Pieces:
         self._size = 0
         self._patches: list[tuple[Path, list[Json]]] = []
 
-    def encode(self, value: Exact) -> tuple[list[bytes], bytes]:
+    def encode(self, value: Exact, depth: int) -> tuple[list[bytes], bytes]:
         pieces = []
         values = since_yield = 0
-        for piece in self._split(value, [], self._limits):
+        for piece in self._split(value, [], depth):
             pieces.append(piece)
             self._size += len(piece)
             values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
@@ -85,51 +86,49 @@ class _Pieces:
                 time.sleep(0)  # let other threads run
         return pieces, self._joined_patches()
 
-    def _split(self, value: Exact, path: Path, limits: Limits) -> Iterator[bytes]:
-        """The text of a large value. ``limits`` are those that hold at this depth."""
+    def _split(self, value: Exact, path: Path, depth: int) -> Iterator[bytes]:
+        """The text of a large value, which may nest ``depth`` levels."""
         kind = type(value)
         if kind is str and len(value) > _PIECE:
             yield b'"'
             for start in range(0, len(value), _PIECE):
-                yield self._proved(value[start : start + _PIECE], limits)[1:-1]
+                yield self._proved(value[start : start + _PIECE], depth)[1:-1]
             yield b'"'
-        elif limits.depth < 1 and (kind is list or kind is dict):
+        elif depth < 1 and (kind is list or kind is dict):
             raise _InOneGo  # too deep: that says where
         elif kind is list and len(path) < _SPLIT_LEVELS:
-            yield from self._split_list(value, path, limits)
+            yield from self._split_list(value, path, depth)
         elif kind is dict and len(path) < _SPLIT_LEVELS:
-            yield from self._split_dict(value, path, limits)
+            yield from self._split_dict(value, path, depth)
         else:
-            yield self._proved(value, limits, path)
+            yield self._proved(value, depth, path)
 
-    def _split_list(self, values: list[Exact], path: Path, limits: Limits) -> Iterator[bytes]:
-        inner = replace(limits, depth=limits.depth - 1)
+    def _split_list(self, values: list[Exact], path: Path, depth: int) -> Iterator[bytes]:
         yield b"["
         for start, end in self._groups(values):
             comma = b"," if start else b""
             if end - start == 1 and _is_large(values[start]):
                 yield comma
-                yield from self._split(values[start], [*path, start], inner)
+                yield from self._split(values[start], [*path, start], depth - 1)
             else:
                 part = values[start:end]
                 if len(part) != end - start:
                     raise _InOneGo
-                yield comma + self._proved(part, limits, path, start)[1:-1]
+                yield comma + self._proved(part, depth, path, start)[1:-1]
         yield b"]"
 
-    def _split_dict(self, pairs: dict[Any, Exact], path: Path, limits: Limits) -> Iterator[bytes]:
+    def _split_dict(self, pairs: dict[Any, Exact], path: Path, depth: int) -> Iterator[bytes]:
         yield b"{"
         comma = b""
         items = iter(pairs.items())
         while some := list(islice(items, _ITEMS)):
-            for piece in self._split_items(some, path, limits):
+            for piece in self._split_items(some, path, depth):
                 yield comma + piece
                 comma = b""
             comma = b","
         yield b"}"
 
-    def _split_items(self, items: list[tuple[Any, Exact]], path: Path, limits: Limits) -> Iterator[bytes]:
-        inner = replace(limits, depth=limits.depth - 1)
+    def _split_items(self, items: list[tuple[Any, Exact]], path: Path, depth: int) -> Iterator[bytes]:
         for start, end in self._groups([value for _, value in items]):
             comma = b"," if start else b""
             key, value = items[start]
@@ -137,9 +136,9 @@ class _Pieces:
                 if type(key) is not str:
                     raise _InOneGo
                 yield comma + orjson.dumps(key) + b":"
-                yield from self._split(value, [*path, key], inner)
+                yield from self._split(value, [*path, key], depth - 1)
             else:
-                yield comma + self._proved(dict(items[start:end]), limits, path)[1:-1]
+                yield comma + self._proved(dict(items[start:end]), depth, path)[1:-1]
 
     def _groups(self, values: list[Exact]) -> Iterator[tuple[int, int]]:
         """Where to cut, so that a piece comes near its size: by what the pieces before turned out to be."""
@@ -154,9 +153,9 @@ class _Pieces:
             each = max((self._size - before) / (end - start), 1.0)
             start = end
 
-    def _proved(self, value: Exact, limits: Limits, path: Path | None = None, offset: int = 0) -> bytes:
+    def _proved(self, value: Exact, depth: int, path: Path | None = None, offset: int = 0) -> bytes:
         """The text of one piece. ``offset`` is the index of its first value in the list at ``path``."""
-        data, patches = exact.encode(value, episode=self._episode, limits=limits)
+        data, patches = exact.encode(value, episode=self._episode, limits=self._limits, depth=depth)
         if patches:
             if path is None:
                 raise _InOneGo

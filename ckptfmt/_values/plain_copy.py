@@ -26,7 +26,7 @@ _LONG_LIST: Final = 100
 NOT_PLAIN: Final = object()
 
 
-def plain_copy(value: Exact, limits: Limits) -> Exact:
+def plain_copy(value: Exact, limits: Limits, most_depth: int) -> Exact:
     """A private copy of ``value`` if it needs no patch and breaks no rule but those that orjson checks."""
     kind = type(value)
     if kind not in _CONTAINERS:
@@ -38,7 +38,7 @@ def plain_copy(value: Exact, limits: Limits) -> Exact:
     while dicts or lists:
         depth += 1
         total += sum(map(len, dicts)) + sum(map(len, lists))
-        if depth > limits.depth or total > limits.record_values:
+        if depth > most_depth or total > limits.record_values:
             return NOT_PLAIN
         in_dicts = _kinds([list(chain.from_iterable(map(dict.values, dicts)))])
         in_lists = _kinds(_groups(lists))

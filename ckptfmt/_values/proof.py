@@ -51,7 +51,9 @@ _INT_MAX: Final = 2**64 - 1
 _dumps: Final = orjson.dumps
 
 
-def encode(value: Exact, episode: str | None, limits: Limits, size: int | None) -> tuple[bytes, bytes] | None:
+def encode(
+    value: Exact, episode: str | None, limits: Limits, depth: int, size: int | None
+) -> tuple[bytes, bytes] | None:
     """The JSON of an exact value, and of its patches (empty when it needs none); None when it would have more
     than about ``size`` bytes.
 
@@ -63,7 +65,7 @@ def encode(value: Exact, episode: str | None, limits: Limits, size: int | None) 
         if was_enabled:  # else somebody else pauses it, and will end that
             gc.disable()
         if COMPILED:
-            found = judge(value, limits.depth, limits.record_values, maxsize if size is None else size)
+            found = judge(value, depth, limits.record_values, maxsize if size is None else size)
             if found == PLAIN:
                 return _dumps(value), b""
             if found == LARGE:
@@ -73,13 +75,13 @@ def encode(value: Exact, episode: str | None, limits: Limits, size: int | None) 
         else:
             if size is not None and estimate(value, size) >= size:
                 return None
-            proved = plain_copy(value, limits)
+            proved = plain_copy(value, limits, depth)
             if proved is not NOT_PLAIN:
                 return _dumps(proved), b""
-        walk = Walk(episode, limits, False)
+        walk = Walk(episode, limits, depth, False)
         return _dumps(walk.run(value)), walk.encoded_patches()
     except TypeError:  # a key, an integer or a string that orjson cannot hold
-        walk = Walk(episode, limits, True)
+        walk = Walk(episode, limits, depth, True)
         return _dumps(walk.run(value)), walk.encoded_patches()
     finally:
         if was_enabled:
@@ -128,10 +130,10 @@ class Walk:
     They are replaced by null, in copies of the containers round them.
     """
 
-    def __init__(self, episode: str | None, limits: Limits, strings_and_integers: bool) -> None:
+    def __init__(self, episode: str | None, limits: Limits, depth: int, strings_and_integers: bool) -> None:
         self._episode = episode
         self._limits = limits
-        self._depth = limits.depth
+        self._depth = depth
         self._thorough = strings_and_integers
         self._total = 0
         self._scans_left = limits.record_values if COMPILED else 0

@@ -1,0 +1,1 @@
+"""Writing records, and publishing them."""

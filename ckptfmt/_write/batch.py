@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ckptfmt._limits import MIB
-from ckptfmt.stores._interface import Buffer
+from ckptfmt.stores import Buffer
 
 LARGE_LINE: Final = MIB
 """Bytes from which a line is a batch of its own, which is never copied."""

@@ -6,21 +6,20 @@ from collections.abc import Iterable, Mapping
 
 from ckptfmt._errors import Conflict, InvalidId, LimitExceeded, wrong_type
 from ckptfmt._identity import EpisodeId
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._model.checkpoint_file import (
-    CHECKPOINT_FILE,
     CheckpointBody,
     CutReference,
     ParticipantReference,
     checked_keys,
 )
-from ckptfmt._model.cut_file import CUT_FILE, Cut, load_cut
-from ckptfmt._model.fields import MAX_INTEGER, check_participant_name
+from ckptfmt._model.cut_file import Cut, load_cut
+from ckptfmt._model.layout import CheckpointLayout
+from ckptfmt._model.names import CHECKPOINT_FILE, check_participant_name
 from ckptfmt._read.participant import ParticipantCheckpoint, load_participant
 from ckptfmt._values.patches import Exact
 from ckptfmt._write.manifest_publication import create_once
-from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
+from ckptfmt.stores import Store, Url, choose_store
 
 
 def publish(
@@ -54,10 +53,11 @@ def publish(
         raise wrong_type("restarts", "several keys, such as a list of them", restarts)
     if marks is not None and not isinstance(marks, Mapping):
         raise wrong_type("marks", "a mapping, rollout id to attempt", marks)
-    if type(sequence) is not int or not 0 <= sequence <= MAX_INTEGER:
-        raise ValueError(f"a sequence is an int from 0 to {MAX_INTEGER}")
+    if type(sequence) is not int or not 0 <= sequence <= FormatLimits.INTEGER:
+        raise ValueError(f"a sequence is an int from 0 to {FormatLimits.INTEGER}")
     the_cut = _load_cut(store, cut)
-    parts = _load_participants(store, participants, the_cut, limits)
+    layout = CheckpointLayout(store, None if the_cut is None else the_cut.name)
+    parts = _load_participants(layout, participants, limits)
     body = CheckpointBody(
         checkpoint_id=_one_id(the_cut, parts),
         sequence=sequence,
@@ -99,20 +99,19 @@ def _load_cut(store: Store, cut: Cut | str | None) -> Cut | None:
     name, digest = (cut, None) if isinstance(cut, str) else (cut.name, cut.digest)
     if "/" in check_participant_name(name):
         raise InvalidId(f"the folder of a cut lies directly in the checkpoint's: {name!r} does not")
-    return load_cut(store.at(name), f"{name}/{CUT_FILE}", digest=digest)
+    return load_cut(CheckpointLayout(store, name), digest=digest)
 
 
 def _load_participants(
-    store: Store, participants: Mapping[str, str], cut: Cut | None, limits: Limits
+    layout: CheckpointLayout, participants: Mapping[str, str], limits: Limits
 ) -> dict[str, ParticipantCheckpoint]:
     if len({check_participant_name(name).lower() for name in participants}) != len(participants):
         raise InvalidId("two participants' names differ only in case; rename one of them")
     for name, digest in participants.items():
         if type(digest) is not str:
             raise wrong_type(f"participants[{name!r}]", "the digest of its manifest, a str", digest)
-    folder, label = (store, "") if cut is None else (store.at(cut.name), f"{cut.name}/")
     return {
-        name: load_participant(folder, name, f"{label}{name}/", digest=digest, limits=limits)
+        name: load_participant(layout.participant(name), name, digest=digest, limits=limits)
         for name, digest in participants.items()
     }
 

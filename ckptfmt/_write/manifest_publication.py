@@ -6,13 +6,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from ckptfmt._errors import CheckpointError, Conflict, Damaged, NotFound, OutcomeUnknown, StoreError
+from ckptfmt._errors import BadCheckpoint, Conflict, NotFound, OutcomeUnknown, StoreError
 from ckptfmt._limits import Limits
 from ckptfmt._model.index_file import SealedIndex
-from ckptfmt._model.manifest import MANIFEST_FILE, Manifest, parse_manifest
+from ckptfmt._model.manifest import Manifest, parse_manifest
+from ckptfmt._model.names import MANIFEST_FILE
 from ckptfmt._text import count_text
 from ckptfmt._write.gate import Gate
-from ckptfmt.stores._interface import Store
+from ckptfmt.stores import Store
 
 
 def create_once(store: Store, name: str, data: bytes, limit: int) -> bytes | None:
@@ -52,7 +53,7 @@ def publish_participant(
         other = create_once(store, MANIFEST_FILE, sealed.data, limits.manifest_bytes)
     if other is not None:
         _give_way(store, manifest, other)
-    store.make_durable_only("")
+    store.make_folder_durable("")
     return replace(manifest, digest=sealed.digest)
 
 
@@ -65,12 +66,12 @@ def _give_way(store: Store, ours: Manifest, other: bytes) -> None:
     file = f"{store.url}/{MANIFEST_FILE}"
     try:
         published = parse_manifest(other, file)
-    except CheckpointError as error:
+    except BadCheckpoint as error:
         raise Conflict(
             f"another manifest is there already, and it cannot be read ({error}); use a new directory"
         ) from error
     for name in ours.files - published.files:
-        with suppress(StoreError, Damaged):  # garbage either way; the conflict is what matters
+        with suppress(StoreError):  # prune removes it later; the conflict is what matters here
             store.delete(name)
     raise Conflict(
         f"{file}: another writer published {count_text(published.records, 'record')} of checkpoint "

@@ -6,27 +6,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ckptfmt._errors import (
-    CheckpointError,
-    Conflict,
-    Damaged,
-    Incomplete,
-    NotFound,
-    StoreError,
-    wrong_type,
-)
+from ckptfmt._errors import BadCheckpoint, Conflict, Incomplete, StoreError, wrong_type
 from ckptfmt._identity import rollouts_of
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
-from ckptfmt._model.fields import MAX_INTEGER
+from ckptfmt._limits import DEFAULT_LIMITS, DEFAULT_TUNING, FormatLimits, Limits, Tuning
 from ckptfmt._model.index_file import seal_index
 from ckptfmt._model.index_rows import Rows, integers
-from ckptfmt._model.manifest import MANIFEST_FILE, Manifest, Segment, parse_manifest
+from ckptfmt._model.layout import ParticipantLayout
+from ckptfmt._model.manifest import Manifest, Segment, parse_manifest
+from ckptfmt._model.names import MANIFEST_FILE
 from ckptfmt._read.index_reader import read_index
 from ckptfmt._write.gate import Gate
 from ckptfmt._write.manifest_publication import publish_participant
-from ckptfmt._write.record_writer import Compression, Recorder, is_placed
-from ckptfmt.stores import Url, choose_store
-from ckptfmt.stores._interface import Store
+from ckptfmt._write.record_writer import Compression, RecordWriter, is_placed
+from ckptfmt.stores import LocalPath, Store, Url, choose_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +50,17 @@ def part(
     checkpoint_id: str,
     number: int,
     compression: Compression = "auto",
-    spool: Url | None = None,
+    spool: LocalPath | None = None,
     gate: Gate | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    tuning: Tuning = DEFAULT_TUNING,
 ) -> PartWriter:
     """Start writing part ``number`` (from 0, a different one for each worker) of ``participant``.
 
     The other arguments are those of :func:`create`, and so are the errors; ValueError for another number.
     """
-    if type(number) is not int or not 0 <= number <= MAX_INTEGER:
-        raise ValueError(f"the number of a part is an int from 0 to {MAX_INTEGER}")
+    if type(number) is not int or not 0 <= number <= FormatLimits.INTEGER:
+        raise ValueError(f"the number of a part is an int from 0 to {FormatLimits.INTEGER}")
     writer = PartWriter(
         url,
         participant=participant,
@@ -77,12 +70,13 @@ def part(
         spool=spool,
         gate=gate,
         limits=limits,
+        tuning=tuning,
     )
     writer.number = number
     return writer
 
 
-class PartWriter(Recorder):
+class PartWriter(RecordWriter):
     """Takes the records of one part; :meth:`finish`, or the end of the ``with`` block, makes it a
     :class:`Part`. Make one with :func:`part`."""
 
@@ -104,7 +98,7 @@ class PartWriter(Recorder):
         if self._part is not None:
             return self._part
         segments, rows = self._place_all()
-        index = seal_index(rows, self._limits)
+        index = seal_index(rows, self._limits, self._tuning)
         self._folder.place(index.name, index.pieces, lambda: self._gate.stopped)
         self._folder.make_durable("")
         self._part = Part(
@@ -134,6 +128,7 @@ def commit(
     parts: Iterable[Part],
     gate: Gate | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    tuning: Tuning = DEFAULT_TUNING,
 ) -> Manifest:
     """Publish these parts as one participant, all or nothing; the records come in the order of their numbers.
 
@@ -154,7 +149,7 @@ def commit(
     manifest = _published(folder, listed, limits)
     if manifest is None:
         rows = _all_rows(folder, listed, limits)
-        index = seal_index(rows, limits)
+        index = seal_index(rows, limits, tuning)
         manifest = Manifest(
             checkpoint_id=first.checkpoint_id,
             participant=first.participant,
@@ -205,10 +200,9 @@ def _published(folder: Store, parts: Sequence[Part], limits: Limits) -> Manifest
     """The manifest that is there, if it is that of these parts: segments are named by digest, and the index
     is a function of them."""
     try:
-        found = parse_manifest(folder.read(MANIFEST_FILE, limits.manifest_bytes), MANIFEST_FILE)
-    except CheckpointError as error:
-        if isinstance(error, StoreError):
-            raise
+        data = ParticipantLayout(folder, "").read(MANIFEST_FILE, limits.manifest_bytes)
+        found = parse_manifest(data, MANIFEST_FILE)
+    except BadCheckpoint:
         return None  # none, or one that publishing will find to be another
     expected = parts[0].as_manifest()
     same = (found.checkpoint_id, found.participant, found.kind, found.segments) == (
@@ -225,7 +219,7 @@ def _all_rows(folder: Store, parts: Sequence[Part], limits: Limits) -> Rows:
     rows, segments = Rows(), 0
     owners: dict[str, int] = {}
     for each in parts:
-        more = read_index(folder, each.as_manifest(), "", limits)
+        more = read_index(ParticipantLayout(folder, ""), each.as_manifest(), limits)
         for segment in each.segments:
             if not is_placed(folder, segment):
                 raise Incomplete(
@@ -247,5 +241,5 @@ def _remove_indexes(folder: Store, parts: Sequence[Part], manifest: Manifest) ->
     """The parts' own indexes have done their service: the published manifest does not name them."""
     for each in parts:
         if each.index not in manifest.files:
-            with suppress(StoreError, NotFound, Damaged):  # garbage either way
+            with suppress(StoreError):  # nothing names it: prune removes it
                 folder.delete(each.index)

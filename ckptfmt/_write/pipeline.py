@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from typing import Final
 
 from ckptfmt._errors import StoreError
-from ckptfmt._limits import Limits
+from ckptfmt._limits import Tuning
 from ckptfmt._model.manifest import Segment
 from ckptfmt._write.batch import Batch
 from ckptfmt._write.compression import Compressor
@@ -44,10 +44,10 @@ class Pipeline:
     itself (which is C) and never waits for the condition.
     """
 
-    def __init__(self, packer: Packer, limits: Limits) -> None:
+    def __init__(self, packer: Packer, tuning: Tuning) -> None:
         self.packer = packer
         self.placed: list[Segment] = []
-        self._limits = limits
+        self._tuning = tuning
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # for the threads
         self._progress = threading.Lock()  # for the caller: held until something changes
@@ -80,7 +80,7 @@ class Pipeline:
 
     def _has_room(self, batch: Batch) -> bool:
         waiting = sum(each.batch.size for each in self._queue)
-        return waiting == 0 or waiting + batch.size <= self._limits.waiting_bytes
+        return waiting == 0 or waiting + batch.size <= self._tuning.waiting_bytes
 
     def finish(self, check: Callable[[], None]) -> None:
         """Wait until everything handed over is placed. Raises like :meth:`wait_for_room`."""
@@ -164,7 +164,7 @@ class Pipeline:
 
     def _may_pack(self) -> bool:
         work = bool(self._queue) or (self._finishing and self.packer.is_open)
-        return work and len(self.packer.closed) < self._limits.unplaced_segments
+        return work and len(self.packer.closed) < self._tuning.unplaced_segments
 
     def _pack_all(self) -> None:
         compressor = Compressor() if self.packer.codec == "zstd" else None
@@ -198,7 +198,7 @@ class Pipeline:
             self._tell()
 
     def _may_place(self) -> bool:
-        return bool(self.packer.closed) or self.packer.unsettled >= self._limits.settle_bytes
+        return bool(self.packer.closed) or self.packer.unsynced >= self._tuning.sync_bytes
 
     def _place_all(self) -> None:
         while self._await_work(self._may_place):
@@ -206,7 +206,7 @@ class Pipeline:
                 if self.packer.closed:
                     self._place()
                 else:
-                    self.packer.settle()
+                    self.packer.sync()
             except BaseException as error:  # it belongs to the caller's thread
                 self._fail(error)
 

@@ -9,19 +9,19 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from ckptfmt._errors import Damaged, LimitExceeded, NotFound, SnapshotChanged, wrong_type
-from ckptfmt._limits import KIB, Limits
-from ckptfmt._model.fields import check_label, check_participant_name
+from ckptfmt._errors import LimitExceeded, NotFound, SnapshotChanged, wrong_type
+from ckptfmt._limits import KIB, Limits, Tuning
 from ckptfmt._model.index_rows import Rows
 from ckptfmt._model.manifest import CODECS, Codec, Segment
+from ckptfmt._model.names import check_label, check_participant_name
 from ckptfmt._model.record_line import Record, encode_line
 from ckptfmt._write.batch import LARGE_LINE
 from ckptfmt._write.gate import Gate
 from ckptfmt._write.pipeline import THREADS, Pipeline
 from ckptfmt._write.segment_packer import Packer
 from ckptfmt._write.spool import SpooledFile
-from ckptfmt.stores import Url, choose_store, local_path
-from ckptfmt.stores._interface import Staged, Store
+from ckptfmt.stores import LocalPath, StagedFile, Store, Url, choose_store
+from ckptfmt.stores._urls import local_path
 
 Compression = Literal["auto", "none", "zstd"]
 
@@ -30,7 +30,7 @@ _RECORD_COST: Final = 2 * KIB
 """What the work on one record counts as, in bytes, besides its own: small ones take time, too."""
 
 
-class Recorder(ABC):
+class RecordWriter(ABC):
     """Takes records, from one thread at a time; what becomes of them in the end is for the kinds of it.
 
     As a context manager it completes when the block ends, and aborts when it raises.
@@ -44,9 +44,10 @@ class Recorder(ABC):
         kind: str,
         checkpoint_id: str,
         compression: Compression,
-        spool: Url | None,
+        spool: LocalPath | None,
         gate: Gate | None,
         limits: Limits,
+        tuning: Tuning,
     ) -> None:
         if compression not in ("auto", *CODECS):
             raise ValueError(f"compression is auto, none or zstd, not {compression!r}")
@@ -58,8 +59,9 @@ class Recorder(ABC):
         self._spool = None if spool is None else local_path(spool)
         self._gate = Gate() if gate is None else gate
         self._limits = limits
+        self._tuning = tuning
         # Without compression a line is its own frame, so a batch may hold more than a frame.
-        self._batch_bytes = limits.frame_bytes if self._codec == "zstd" else limits.batch_bytes
+        self._batch_bytes = tuning.frame_bytes if self._codec == "zstd" else tuning.batch_bytes
         self._folder = self._store.at(participant)
         self._expected: list[str] = []
         self._begin()
@@ -67,13 +69,13 @@ class Recorder(ABC):
     def _begin(self) -> None:
         folder, spool = self._folder, self._spool
 
-        def stage() -> Staged:
+        def stage() -> StagedFile:
             return folder.stage() if spool is None else SpooledFile(folder, spool)
 
-        packer = Packer(self._codec, self._limits, stage, self._expected)
+        packer = Packer(self._codec, self._tuning, stage, self._expected)
         # The threads know the pipeline and not this object, so a forgotten writer is collected, and ends
         # them.
-        self._pipeline = Pipeline(packer, self._limits)
+        self._pipeline = Pipeline(packer, self._tuning)
         self._finalizer = weakref.finalize(self, _abandon, self._pipeline, folder)
         self._batch = self._pipeline.spare()
         self._rollouts: set[str] = set()
@@ -107,7 +109,7 @@ class Recorder(ABC):
         key = record.episode.capture_key
         line = encode_line(record, self._limits)
         size = sum(map(len, line))
-        alone = size >= self._limits.segment_bytes
+        alone = size >= self._tuning.segment_bytes
         if self._batch.lines and (alone or size >= LARGE_LINE):
             self._hand_over()
         self._is_midway = True
@@ -189,7 +191,7 @@ class Recorder(ABC):
         """Give up: nothing is published, and no temporary file is left. Once complete, it does nothing."""
         self._close()
         if not self._is_complete:
-            self._folder.forget_empty_folders()
+            self._folder.remove_created_folders()
 
     def _close(self) -> None:
         """It can be called again, also when it was interrupted (a disk that hangs makes people impatient)."""
@@ -236,9 +238,10 @@ class Recorder(ABC):
 def is_placed(folder: Store, segment: Segment) -> bool:
     """Whether the segment's file is there, by its size. Raises :class:`StoreError`."""
     try:
-        return folder.size(segment.file) == segment.stored
-    except (NotFound, Damaged):
+        found = folder.stat(segment.file)
+    except NotFound:
         return False
+    return found.is_file and found.size == segment.stored
 
 
 def _abandon(pipeline: Pipeline, folder: Store) -> None:
@@ -248,4 +251,4 @@ def _abandon(pipeline: Pipeline, folder: Store) -> None:
         threading.Thread(target=_abandon, args=(pipeline, folder), daemon=True).start()
         return
     pipeline.close()
-    folder.forget_empty_folders()
+    folder.remove_created_folders()

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import accumulate, repeat
 
 from ckptfmt._errors import SnapshotChanged
-from ckptfmt._limits import Limits
+from ckptfmt._limits import Tuning
 from ckptfmt._model.index_rows import Rows
 from ckptfmt._model.manifest import Codec, Segment
 from ckptfmt._write.batch import Batch
-from ckptfmt.stores._interface import Buffer, Staged
+from ckptfmt.stores import Buffer, StagedFile
 
 
 @dataclass(slots=True)
@@ -21,11 +21,11 @@ class ClosedSegment:
     """A finished segment that is not placed yet."""
 
     segment: Segment
-    staged: Staged
+    staged: StagedFile
 
 
 class _OpenSegment:
-    def __init__(self, staged: Staged) -> None:
+    def __init__(self, staged: StagedFile) -> None:
         self.staged = staged
         self.hash = hashlib.sha256()
         self.stored = 0
@@ -41,13 +41,13 @@ class Packer:
     """
 
     def __init__(
-        self, codec: Codec, limits: Limits, stage: Callable[[], Staged], expected: Sequence[str] = ()
+        self, codec: Codec, tuning: Tuning, stage: Callable[[], StagedFile], expected: Sequence[str] = ()
     ) -> None:
         self.rows = Rows()
         self.closed: deque[ClosedSegment] = deque()
         self.digests: list[str] = []
         self.codec = codec
-        self._limits = limits
+        self._tuning = tuning
         self._stage = stage
         self._expected = expected
         self._open: _OpenSegment | None = None
@@ -70,7 +70,7 @@ class Packer:
         segment.stored += stored
         segment.plain += batch.size
         segment.records += len(batch.lines)
-        if batch.alone or segment.stored >= self._limits.segment_bytes:
+        if batch.alone or segment.stored >= self._tuning.segment_bytes:
             self.finish()
 
     def _note(self, batch: Batch, segment: _OpenSegment, stored: int) -> None:
@@ -115,16 +115,16 @@ class Packer:
         return self._open is not None
 
     @property
-    def unsettled(self) -> int:
+    def unsynced(self) -> int:
         """Bytes of the open segment that are not durable yet."""
         segment = self._open
-        return 0 if segment is None else segment.staged.unsettled
+        return 0 if segment is None else segment.staged.unsynced
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Make the open segment durable so far; for another thread than ``add``. Raises StoreError."""
         segment = self._open
         if segment is not None:
-            segment.staged.settle()
+            segment.staged.sync()
 
     @property
     def lost(self) -> bool:
@@ -138,7 +138,7 @@ class Packer:
         self._open = None
         self.closed.clear()
 
-    def _unplaced(self) -> list[Staged]:
+    def _unplaced(self) -> list[StagedFile]:
         opened = self._open  # first: the packing thread may be moving it to the others
         found = [closed.staged for closed in list(self.closed)]
         return found if opened is None else [*found, opened.staged]

@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Final
 
 from ckptfmt._errors import Stopped, StoreError
-from ckptfmt.stores._interface import Buffer, Store
+from ckptfmt.stores import Buffer, StagedFile, Store
 
 _COPY_BYTES: Final = 1024 * 1024
 
 
-class SpooledFile:
+class SpooledFile(StagedFile):
     """A :class:`ckptfmt.stores._interface.Staged` in a file without a name: nothing is left of it, even after
     SIGKILL."""
 
     lost = False
-    unsettled = 0
+    unsynced = 0
 
     def __init__(self, store: Store, folder: str) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class SpooledFile:
             raise self._failed(error) from error  # what was written lies beyond _size and is written over
         self._size = size
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """It is never durable, and need not be."""
 
     def place(self, name: str, stopped: Callable[[], bool]) -> None:

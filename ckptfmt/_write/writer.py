@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from ckptfmt._limits import DEFAULT_LIMITS, Limits
+from ckptfmt._limits import DEFAULT_LIMITS, DEFAULT_TUNING, Limits, Tuning
 from ckptfmt._model.index_file import seal_index
 from ckptfmt._model.manifest import Manifest
 from ckptfmt._write.gate import Gate
 from ckptfmt._write.manifest_publication import publish_participant
-from ckptfmt._write.record_writer import Compression, Recorder
-from ckptfmt.stores import Url
-
-__all__ = ["Compression", "Writer", "create"]
+from ckptfmt._write.record_writer import Compression, RecordWriter
+from ckptfmt.stores import LocalPath, Url
 
 
 def create(
@@ -20,9 +18,10 @@ def create(
     kind: str,
     checkpoint_id: str,
     compression: Compression = "auto",
-    spool: Url | None = None,
+    spool: LocalPath | None = None,
     gate: Gate | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    tuning: Tuning = DEFAULT_TUNING,
 ) -> Writer:
     """Start writing the records of ``participant`` below the directory ``url``.
 
@@ -41,10 +40,11 @@ def create(
         spool=spool,
         gate=gate,
         limits=limits,
+        tuning=tuning,
     )
 
 
-class Writer(Recorder):
+class Writer(RecordWriter):
     """Takes records one at a time, from one thread at a time; publishes them all or nothing.
 
     As a context manager it publishes when the block ends, and aborts when it raises. Make one with
@@ -70,7 +70,7 @@ class Writer(Recorder):
         if self._manifest is not None:
             return self._manifest
         segments, rows = self._place_all()
-        index = seal_index(rows, self._limits)
+        index = seal_index(rows, self._limits, self._tuning)
         manifest = Manifest(
             checkpoint_id=self._checkpoint_id,
             participant=self._participant,

@@ -6,6 +6,8 @@ import errno
 import os
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
@@ -47,6 +49,10 @@ class Disk:
     def remove_directory(self, path: str) -> None:
         os.rmdir(path)
 
+    def status(self, path: str) -> os.stat_result:
+        """What the system knows of a name, without following a link."""
+        return os.lstat(path)
+
     def open_for_reading(self, path: str) -> int:
         """Open without following a link at the end of ``path`` and without waiting for a FIFO's writer."""
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -74,3 +80,22 @@ class Disk:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+_current = Disk()
+
+
+def current_disk() -> Disk:
+    """The disk that a new local store uses."""
+    return _current
+
+
+@contextmanager
+def disk_replaced(disk: Disk) -> Iterator[None]:
+    """Within the block, every new local store uses ``disk``: for tests that make the disk fail."""
+    global _current
+    before, _current = _current, disk
+    try:
+        yield
+    finally:
+        _current = before

@@ -6,22 +6,23 @@ import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from ckptfmt._errors import (
-    CheckpointError,
     Conflict,
     Damaged,
     LimitExceeded,
     NotFound,
-    Unsupported,
+    StoreError,
+    UnsupportedStore,
     UnusableDirectory,
 )
-from ckptfmt.stores._disk import Disk
-from ckptfmt.stores._interface import Entry
-from ckptfmt.stores._staged_file import TEMPORARY_PREFIX, StagedFile, failed, no_directory
+from ckptfmt.stores._disk import current_disk
+from ckptfmt.stores._interface import Entry, OpenFile, Store
+from ckptfmt.stores._staged_file import TEMPORARY_PREFIX, LocalStagedFile, failed, no_directory
 
 _ATTEMPTS: Final = 10
 _PIECE: Final = 1024 * 1024
@@ -38,8 +39,10 @@ _KINDS: Final = {
 }
 
 
-class _OpenFile:
+class _LocalOpenFile(OpenFile):
     """A regular file open for reading."""
+
+    size = 0
 
     def __init__(self, descriptor: int, path: str, size: int) -> None:
         self.size = size
@@ -72,24 +75,37 @@ class _OpenFile:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class LocalStore:
-    """A :class:`ckptfmt.stores._interface.Store` for a directory. ``path`` is absolute."""
+class LocalStore(Store):
+    """A directory of the local disk. Files appear atomically, are created only once by link(2), and are durable by
+    fsync.
 
-    def __init__(
-        self, path: str, disk: Disk, *, root: str | None = None, made: list[str] | None = None
-    ) -> None:
-        self.url = path
-        self._root = (
-            path if root is None else root
-        )  # the place that the caller named; self.url may be below it
-        self._disk = disk
-        self._made: list[str] = [] if made is None else made  # directories made, outermost first
+    Args:
+        path: An absolute path. The directory need not exist.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._place = path
+        self._root = path  # the place that the caller named; _place may be below it
+        self._disk = current_disk()
+        self._made: list[str] = []  # directories made, outermost first
+
+    @property
+    def url(self) -> str:
+        return self._place
 
     def at(self, folder: str) -> LocalStore:
-        return LocalStore(self._path(folder), self._disk, root=self._root, made=self._made)
+        store = LocalStore(self._path(folder))
+        store._root, store._disk, store._made = self._root, self._disk, self._made
+        return store
 
     def _path(self, name: str) -> str:
-        return os.path.join(self.url, name) if name else self.url
+        return os.path.join(self._place, name) if name else self._place
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LocalStore, (self._place,)
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._place!r})"
 
     # Writing
 
@@ -103,7 +119,7 @@ class LocalStore:
                 raise Conflict(f"{path} exists already and is never replaced") from None
             except OSError as error:
                 if error.errno in _NO_LINKS:
-                    raise Unsupported(
+                    raise UnsupportedStore(
                         f"{path}: this file system has no hard links ({os.strerror(error.errno)}), which a "
                         "manifest needs to be created only once; use another directory"
                     ) from error
@@ -125,11 +141,11 @@ class LocalStore:
         finally:
             staged.discard()
 
-    def stage(self) -> StagedFile:
-        return self._stage(self.url, self.url)
+    def stage(self) -> LocalStagedFile:
+        return self._stage(self._place, self._place)
 
-    def _stage(self, folder: str, about: str) -> StagedFile:
-        return StagedFile(folder, about, self._disk, self._new_file)
+    def _stage(self, folder: str, about: str) -> LocalStagedFile:
+        return LocalStagedFile(folder, about, self._disk, self._new_file)
 
     def _new_file(self, path: str) -> int:
         """Make a new file, and the directories that are missing."""
@@ -175,12 +191,6 @@ class LocalStore:
         except OSError as error:
             raise failed("delete", path, error) from error
 
-    def forget_empty_folders(self) -> None:
-        while self._made:
-            path = self._made.pop()
-            with suppress(OSError):  # not empty, or somebody else removed it
-                self._disk.remove_directory(path)
-
     # Durability
 
     def make_durable(self, folder: str) -> None:
@@ -193,7 +203,7 @@ class LocalStore:
                 return
             path = os.path.dirname(path)
 
-    def make_durable_only(self, folder: str) -> None:
+    def make_folder_durable(self, folder: str) -> None:
         self._sync_directory(self._path(folder))
 
     def _sync_directory(self, path: str) -> None:
@@ -203,33 +213,35 @@ class LocalStore:
             raise failed("sync the directory", path, error) from error
 
     def check_usable(self) -> None:
-        if not os.path.isdir(self.url):
-            if os.path.lexists(self.url):
+        if not os.path.isdir(self._place):
+            if os.path.lexists(self._place):
                 raise UnusableDirectory(
-                    f"{self.url} is not a directory; use another place", errno=errno.ENOTDIR, path=self.url
+                    f"{self._place} is not a directory; use another place",
+                    errno=errno.ENOTDIR,
+                    path=self._place,
                 )
             self._raise_if_unreachable()
-            raise NotFound(f"{self.url}: there is no such directory; is it the same one on every host?")
+            raise NotFound(f"{self._place}: there is no such directory; is it the same one on every host?")
         probe = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
         try:
             self.create(probe, b"{}\n")
-            self._sync_directory(self.url)
+            self._sync_directory(self._place)
         finally:
-            with suppress(CheckpointError):
+            with suppress(StoreError):
                 self.delete(probe)
 
     def _raise_if_unreachable(self) -> None:
         try:
-            os.stat(self.url)
+            os.stat(self._place)
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise failed("use", self.url, error) from error
+            raise failed("use", self._place, error) from error
 
     # Reading
 
     @contextmanager
-    def open(self, name: str) -> Iterator[_OpenFile]:
+    def open(self, name: str) -> Iterator[_LocalOpenFile]:
         path = self._path(name)
         try:
             descriptor = self._disk.open_for_reading(path)
@@ -247,7 +259,7 @@ class LocalStore:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise self._not_regular(path, stat.S_IFMT(status.st_mode))
-            yield _OpenFile(descriptor, path, status.st_size)
+            yield _LocalOpenFile(descriptor, path, status.st_size)
         finally:
             os.close(descriptor)
 
@@ -266,16 +278,83 @@ class LocalStore:
         with self.open(name) as file:
             return file.read_at(start, length)
 
-    def size(self, name: str) -> int:
-        with self.open(name) as file:
-            return file.size
+    # Looking around
+
+    def stat(self, name: str) -> Entry:
+        path = self._path(name)
+        try:
+            return _entry(name, path, self._disk.status(path))
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"{path}: there is nothing of this name") from None
+        except OSError as error:
+            raise failed("look at", path, error) from error
 
     def entries(self, folder: str) -> list[Entry]:
         path = self._path(folder)
+        prefix = f"{folder}/" if folder else ""
+        found = []
         try:
-            with os.scandir(path) as found:
-                return sorted(Entry(each.name, each.is_dir()) for each in found)
+            with os.scandir(path) as entries:
+                for each in entries:
+                    with suppress(FileNotFoundError):  # removed while we look
+                        status = each.stat(follow_symlinks=False)
+                        found.append(_entry(prefix + each.name, each.path, status))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise no_directory(path, error) from None
         except OSError as error:
             raise failed("list", path, error) from error
+        return sorted(found)
+
+    def walk(self, folder: str) -> Iterator[Entry]:
+        waiting = [folder]
+        while waiting:
+            try:
+                found = self.entries(waiting.pop())
+            except NotFound:  # removed while we look
+                continue
+            yield from found
+            waiting += [each.path for each in reversed(found) if each.is_folder and not each.is_link]
+
+    def server_time(self) -> float:
+        # On a network file system files have the server's time: that of a file made now.
+        probe = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
+        try:
+            self.place(probe, (b"{}\n",), lambda: False)
+            return self.stat(probe).modified
+        except UnusableDirectory:
+            return time.time()
+        except NotFound as error:
+            raise failed("look at", self._path(probe), FileNotFoundError(errno.ENOENT, "")) from error
+        finally:
+            with suppress(StoreError):
+                self.delete(probe)
+
+    def contains(self, other: Store) -> bool:
+        place = os.path.realpath(self._place)
+        return isinstance(other, LocalStore) and os.path.realpath(other._place).startswith(f"{place}/")
+
+    # Folders
+
+    def remove_empty_folder(self, folder: str) -> bool:
+        path = self._path(folder)
+        with suppress(OSError):  # it is not empty, or not ours to remove
+            os.rmdir(path)
+        return not os.path.lexists(path)
+
+    def remove_created_folders(self) -> None:
+        while self._made:
+            path = self._made.pop()
+            with suppress(OSError):  # not empty, or somebody else removed it
+                self._disk.remove_directory(path)
+
+
+def _entry(name: str, path: str, status: os.stat_result) -> Entry:
+    is_link = stat.S_ISLNK(status.st_mode)
+    return Entry(
+        path=name,
+        is_folder=os.path.isdir(path) if is_link else stat.S_ISDIR(status.st_mode),
+        is_file=stat.S_ISREG(status.st_mode),
+        is_link=is_link,
+        size=status.st_size,
+        modified=status.st_mtime,
+    )

@@ -11,7 +11,7 @@ from typing import Final
 
 from ckptfmt._errors import NotFound, Stopped, StoreError, UnusableDirectory
 from ckptfmt.stores._disk import Disk
-from ckptfmt.stores._interface import Buffer
+from ckptfmt.stores._interface import Buffer, StagedFile
 
 TEMPORARY_PREFIX: Final = ".ckptfmt-"
 """Files that only a killed process can leave behind start with this."""
@@ -46,12 +46,14 @@ def no_directory(path: str, error: OSError) -> NotFound:
     return NotFound(f"{path}: there is no such directory")
 
 
-class StagedFile:
-    """A :class:`ckptfmt.stores.Staged` for ``folder``. ``make`` opens a new file of a given path there;
-    ``about`` is the path that errors name."""
+class LocalStagedFile(StagedFile):
+    """A file for ``folder``. ``make`` opens a new file of a given path there; ``about`` is the path that errors
+    name.
+    """
+
+    lost = False
 
     def __init__(self, folder: str, about: str, disk: Disk, make: Callable[[str], int]) -> None:
-        self.lost = False
         self._folder = folder
         self._about = about
         self._disk = disk
@@ -59,7 +61,7 @@ class StagedFile:
         self._descriptor: int | None = None
         self._temporary = ""
         self._size = 0
-        self._settled = 0
+        self._synced = 0
         self._process = os.getpid()
 
     def append(self, chunks: Iterable[Buffer], stopped: Callable[[], bool]) -> None:
@@ -82,16 +84,16 @@ class StagedFile:
         self._size = offset
 
     @property
-    def unsettled(self) -> int:
-        return self._size - self._settled
+    def unsynced(self) -> int:
+        return self._size - self._synced
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         size = self._size  # another thread may append meanwhile
         if self._descriptor is not None:
-            self._sync(self._descriptor)
-            self._settled = size
+            self._sync_file(self._descriptor)
+            self._synced = size
 
-    def _sync(self, descriptor: int) -> None:
+    def _sync_file(self, descriptor: int) -> None:
         if self.lost:
             raise StoreError(
                 f"cannot write {self._about}: what it had taken is lost; write all records again",
@@ -120,7 +122,7 @@ class StagedFile:
     def publish(self, name: Callable[[str], None], stopped: Callable[[], bool]) -> None:
         """Make the file durable, then call ``name`` with its path, which gives it its name."""
         assert self._descriptor is not None
-        self._sync(self._descriptor)
+        self._sync_file(self._descriptor)
         self._check(stopped)  # a write that hung may end long after it was stopped
         name(self._temporary)
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from ckptfmt.stores import disk_replaced
-from ckptfmt.stores._disk import Disk
+from ckptfmt.stores._disk import Disk, disk_replaced
 
 Operation = Literal[
     "create",
@@ -24,6 +23,7 @@ Operation = Literal[
     "make_directory",
     "remove_directory",
     "open_for_reading",
+    "status",
 ]
 
 
@@ -51,7 +51,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DiskCall:
     """One call: ``path`` is what it is about (of ``link`` and ``replace`` the target)."""
 
     operation: Operation
@@ -66,8 +66,8 @@ class FaultyDisk(Disk):
     """
 
     faults: list[Fault] = field(default_factory=list)
-    on_call: Callable[[Call], None] | None = None
-    calls: list[Call] = field(default_factory=list)
+    on_call: Callable[[DiskCall], None] | None = None
+    calls: list[DiskCall] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class FaultyDisk(Disk):
         self._faults_lock = threading.Lock()
 
     def _call(self, operation: Operation, path: str) -> None:
-        call = Call(operation, path)
+        call = DiskCall(operation, path)
         if self.on_call is not None:
             self.on_call(call)
         with self._faults_lock:
@@ -118,13 +118,17 @@ class FaultyDisk(Disk):
         self._call("remove_directory", path)
         super().remove_directory(path)
 
+    def status(self, path: str) -> os.stat_result:
+        self._call("status", path)
+        return super().status(path)
+
     def open_for_reading(self, path: str) -> int:
         self._call("open_for_reading", path)
         return super().open_for_reading(path)
 
 
 @contextmanager
-def failing_disk(*faults: Fault, on_call: Callable[[Call], None] | None = None) -> Iterator[FaultyDisk]:
+def failing_disk(*faults: Fault, on_call: Callable[[DiskCall], None] | None = None) -> Iterator[FaultyDisk]:
     """Within the block, everything that ckptfmt opens or creates uses one :class:`FaultyDisk`."""
     disk = FaultyDisk(list(faults), on_call)
     with disk_replaced(disk):

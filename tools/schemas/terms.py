@@ -7,7 +7,7 @@ from typing import Any, Final
 from ckptfmt import _identity as identity
 from ckptfmt._limits import DEFAULT_LIMITS as LIMITS
 from ckptfmt._model import fields, manifest
-from ckptfmt._model.record_line import MAX_INTEGER
+from ckptfmt._limits import FormatLimits
 from ckptfmt._values import patches
 
 Schema = dict[str, Any]
@@ -26,7 +26,7 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def whole(low: int, high: int = MAX_INTEGER) -> Schema:
+def whole(low: int, high: int = FormatLimits.INTEGER) -> Schema:
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
@@ -86,7 +86,7 @@ DEFINITIONS: Final[dict[str, Schema]] = {
     "label": {
         "type": "string",
         "minLength": 1,
-        "maxLength": fields._LABEL_CHARACTERS,
+        "maxLength": FormatLimits.LABEL_CHARACTERS,
         "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
     },
     "integer": whole(0),

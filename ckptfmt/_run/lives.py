@@ -1,0 +1,70 @@
+"""Lives: each start and each restore of a run takes the next number, so that no attempt is ever used twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ckptfmt._errors import BadCheckpoint, Conflict, NotFound
+from ckptfmt._limits import Limits
+from ckptfmt._model.layout import RunLayout
+from ckptfmt._model.life_file import parse_life, seal_life
+from ckptfmt._model.names import check_label, life_file_name, life_number
+from ckptfmt.stores import Url, choose_store
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One life of a run.
+
+    Attributes:
+        number: Its number, from 0.
+        source_checkpoint_id: The id of the checkpoint that it restored; None when it started from nothing.
+        problem: What is wrong with its file; None when it can be read.
+    """
+
+    number: int
+    source_checkpoint_id: str | None = None
+    problem: str | None = None
+
+
+def start_life(run_url: Url, source_checkpoint_id: str | None = None) -> int:
+    """Take the next free life of a run. Two processes never get the same number: each file is created only once.
+
+    Args:
+        run_url: The run's folder.
+        source_checkpoint_id: The id of the checkpoint that this life restores.
+
+    Returns:
+        The number of the life; the first is 0. It is durable.
+
+    Raises:
+        InvalidId: The id cannot be one.
+        UnsupportedStore: The store cannot create a file only once.
+        OutcomeUnknown: The store did not say whether the file was created.
+        StoreError: The store failed, or cannot be used.
+    """
+    if source_checkpoint_id is not None:
+        check_label(source_checkpoint_id, "checkpoint id")
+    lives = RunLayout(choose_store(run_url)).lives
+    try:
+        names = [entry.name for entry in lives.entries("")]
+    except NotFound:
+        names = []
+    life = max((number for name in names if (number := life_number(name)) is not None), default=-1) + 1
+    while True:
+        try:
+            lives.create(life_file_name(life), seal_life(life, source_checkpoint_id).data)
+        except Conflict:
+            life += 1
+        else:
+            lives.make_durable("")
+            return life
+
+
+def read_life(run: RunLayout, number: int, limits: Limits) -> Life:
+    """One life of a run; what is wrong with its file is its ``problem``. Raises :class:`StoreError`."""
+    try:
+        data = run.read_life_file(number, limits.manifest_bytes)
+        return Life(number, parse_life(data, number, run.life_file(number)))
+    except BadCheckpoint as error:
+        return Life(number, problem=str(error))
