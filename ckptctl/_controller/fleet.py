@@ -16,7 +16,7 @@ import orjson
 from ckptctl._controller.replies import check_reply
 from ckptctl._errors import ControlError, control_error
 from ckptctl._protocol import Call
-from ckptfmt._model.fields import check_participant_name
+from ckptfmt import check_participant_name
 
 Transport = Callable[[Call], Awaitable[dict[str, Any]]]
 

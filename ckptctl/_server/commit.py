@@ -17,8 +17,7 @@ from ckptctl._errors import ControlError, control_error
 from ckptctl._participants.interface import Participant
 from ckptctl._server.waiting import uncancelled
 from ckptctl._threads import in_thread
-from ckptfmt import EpisodeId, Manifest, OutcomeUnknown, Record, StoreError
-from ckptfmt._write.writer import Compression, Writer
+from ckptfmt import Compression, EpisodeId, Manifest, OutcomeUnknown, Record, StoreError, Writer
 
 STOP_SECONDS = 1.0
 """How long a stop waits for a stopped write to tidy up. Past it the write may still be stuck in one file

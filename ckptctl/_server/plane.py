@@ -28,7 +28,7 @@ from ckptctl._server.restore import RestoreWork
 from ckptctl._server.retire import Retiring
 from ckptctl._server.waiting import failing, finished, now, uncancelled, within
 from ckptctl._settings import Settings
-from ckptfmt._write.writer import Compression
+from ckptfmt import Compression
 
 
 class ControlPlane:

@@ -13,7 +13,7 @@ import ckptfmt
 from ckptctl import ControlError, CoordinationError, NotPrepared
 from ckptctl.testing import on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.servers import Cluster, on_a_loop
 from tests.ckptctl.support import FaultyDisk, files, ids, manifests, refused
 

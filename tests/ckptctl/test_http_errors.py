@@ -13,7 +13,7 @@ from ckptctl import ControlError, ControlPlane
 from ckptctl._errors import CODES
 from ckptctl._protocol import REQUESTS
 from ckptfmt import EpisodeId
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving, until
 from tests.ckptctl.support import FaultyDisk
 

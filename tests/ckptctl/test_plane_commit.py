@@ -10,7 +10,7 @@ import ckptfmt
 from ckptctl import EpisodeParticipant
 from ckptctl.testing import Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId, Record
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
     FaultyDisk,

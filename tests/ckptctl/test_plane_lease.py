@@ -7,7 +7,7 @@ import pytest
 
 from ckptctl.testing import Stall, Step, VirtualClockLoop, on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
     FaultyDisk,

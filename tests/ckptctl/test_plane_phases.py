@@ -9,7 +9,7 @@ import pytest
 from ckptctl._protocol import MAX_BODY_BYTES
 from ckptctl.testing import Stall, Step, on_virtual_clock
 from ckptctl.testing._participant import Method
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import FaultyDisk, Steps, refused
 
 

@@ -10,7 +10,7 @@ from ckptctl import Blocker, PrepareReport
 from ckptctl._protocol import MAX_BLOCKERS
 from ckptctl.testing import ScriptedParticipant, Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import Caller, FaultyDisk, Notebook, Steps, files, refused
 
 WAIT = Step(10.0, mode="wait")

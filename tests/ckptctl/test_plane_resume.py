@@ -9,7 +9,7 @@ import pytest
 
 from ckptctl import ControlError
 from ckptctl.testing import Stall, Step, on_virtual_clock
-from ckptfmt.stores import disk_replaced
+from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import FaultyDisk, Steps, files, manifests, refused, saved, temporary
 
 

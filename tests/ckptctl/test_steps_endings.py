@@ -6,9 +6,11 @@ import pytest
 
 from ckptctl import ControlError, EpisodeSteps, RestoredRecord
 from ckptctl.testing import on_virtual_clock
-from ckptfmt import EpisodeId, JsonPayload, Record
+from ckptfmt import EpisodeId, JsonPayload, Record, Segment
+from ckptfmt._model.layout import ParticipantLayout
 from ckptfmt._model.record_line import Line
 from ckptfmt._read.stored_record import Place, StoredRecord
+from ckptfmt.stores import choose_store
 
 R = EpisodeId("r")
 
@@ -22,7 +24,8 @@ def restored(episode: EpisodeId = R, *, boundary: int | None = 4) -> RestoredRec
 def unreadable(episode: EpisodeId, folder: str) -> RestoredRecord:
     """A record whose payload was not kept in memory, and whose file is gone."""
     line = Line(R, 1, 1, (), JsonPayload.of({}))
-    place = Place(folder, "gone.jsonl", "", "none", 0, 10, 10, 0, 10, 0, "r", 1)
+    segment = Segment(f"records-{64 * '0'}.jsonl", 10, 10, 1, "none")
+    place = Place(ParticipantLayout(choose_store(folder), ""), segment, 0, 10, 0, 10, 0, "r", 1)
     return RestoredRecord(episode, StoredRecord(line, place))
 
 

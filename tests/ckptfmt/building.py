@@ -12,11 +12,10 @@ from typing import Any
 import orjson
 
 import ckptfmt
-from ckptfmt import EpisodeId, Limits, Manifest, Record
-from ckptfmt._write.writer import Compression
+from ckptfmt import Compression, EpisodeId, Limits, Manifest, Record, Tuning
 from ckptfmt.stores import Url
 
-SMALL = Limits(segment_bytes=4000, frame_bytes=1000, batch_bytes=1000, waiting_bytes=1000, block_rows=8)
+SMALL = Tuning(segment_bytes=4000, frame_bytes=1000, batch_bytes=1000, waiting_bytes=1000, block_rows=8)
 """Segments, frames and blocks of the index so small that a test of a few records has several of each."""
 
 
@@ -41,7 +40,8 @@ def write(
     kind: str = "agent",
     checkpoint_id: str = "step-1",
     compression: Compression = "none",
-    limits: Limits = SMALL,
+    limits: Limits | None = None,
+    tuning: Tuning = SMALL,
 ) -> Manifest:
     with ckptfmt.create(
         folder,
@@ -49,7 +49,8 @@ def write(
         kind=kind,
         checkpoint_id=checkpoint_id,
         compression=compression,
-        limits=limits,
+        limits=limits or Limits(),
+        tuning=tuning,
     ) as writer:
         for each in records:
             writer.write(each)
@@ -86,7 +87,7 @@ class Built:
         ]
 
 
-def build(folder: Path, records: Iterable[Record] | None = None, limits: Limits = SMALL) -> Built:
+def build(folder: Path, records: Iterable[Record] | None = None, tuning: Tuning = SMALL) -> Built:
     """A complete checkpoint with one participant for each codec."""
     listed = list(many_records(2, 20)) if records is None else list(records)
     cut = ckptfmt.create_cut(folder, "step-1")
@@ -96,7 +97,7 @@ def build(folder: Path, records: Iterable[Record] | None = None, limits: Limits 
     ]
     manifests = {
         name: write(
-            Path(cut.url), listed, participant=name, kind=kind, compression=codec, limits=limits
+            Path(cut.url), listed, participant=name, kind=kind, compression=codec, tuning=tuning
         ).digest
         for name, kind, codec in participants
     }

@@ -512,7 +512,7 @@ def test_bytes_that_another_encoder_wrote_are_read_and_never_encoded_again(tmp_p
             _SPELLED[Path(checkpoint.url).name]
         ]
         assert checkpoint.verify().ok
-        assert all(checkpoint.diff(other).is_same for other in found.values())
+        assert all(ckptfmt.diff(checkpoint, other).is_same for other in found.values())
 
 
 @pytest.mark.req("FS4")

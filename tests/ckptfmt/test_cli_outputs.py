@@ -86,7 +86,7 @@ def test_as_a_process(built: Built) -> None:
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
-    write(tmp_path / "c", many_records(3000, 300), limits=ckptfmt.Limits())
+    write(tmp_path / "c", many_records(3000, 300), tuning=ckptfmt.Tuning())
     command = f"{sys.executable} -m ckptfmt cat {tmp_path / 'c'} | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, timeout=30, check=False

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptfmt import Damaged, InexactValue, JsonPayload, Limits
+from ckptfmt import Damaged, InexactValue, JsonPayload, Tuning
 from ckptfmt.testing import same_exact
 from tests.ckptfmt.building import many_records, record, write
 
@@ -172,7 +172,7 @@ def test_threads_that_overlap_leave_the_collector_on(monkeypatch: pytest.MonkeyP
 @pytest.mark.req("FS1")
 def test_a_reading_that_is_given_up_ends_its_thread(tmp_path: Path) -> None:
     text = "x" * 500_000
-    write(tmp_path, [record(f"r{number}", text) for number in range(12)], limits=Limits())
+    write(tmp_path, [record(f"r{number}", text) for number in range(12)], tuning=Tuning())
     before = threading.active_count()
     reading = ckptfmt.open(tmp_path)["agent-0"].read()
     for _ in range(8):

@@ -205,7 +205,7 @@ def test_what_changed_and_where(tmp_path: Path) -> None:
     ):
         assert line in text
     assert json.loads(json.dumps(found.to_json()))["participants"][0]["changed"][0]["rollout_id"]
-    assert ckptfmt.open(before).diff(after).to_json() == found.to_json()
+    assert ckptfmt.diff(ckptfmt.open(before), after).to_json() == found.to_json()
     assert ckptfmt.diff(ckptfmt.open(before), ckptfmt.open(before)).is_same
 
 

@@ -148,7 +148,7 @@ def test_ids_are_data(tmp_path: Path, where: str) -> None:
     manifest = write(folder, [record("r")], **options)  # type: ignore[arg-type]  # names of keywords
     ckptfmt.publish(folder, participants={"agent-0": manifest.digest}, sequence=1)
     opened = ckptfmt.open(folder)
-    pages = [htmls(opened), htmls(ckptfmt.list(folder.parent)), opened.html_report()]
+    pages = [htmls(opened), htmls(ckptfmt.list(folder.parent)), ckptfmt.html_report(opened)]
     for page in [*pages, htmls(opened["agent-0"])]:
         assert "script" not in Tags(page).tags
         assert "\u202e" not in page

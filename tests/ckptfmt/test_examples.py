@@ -85,7 +85,7 @@ def test_every_call_works_inside_a_running_event_loop(tmp_path: Path) -> None:
         assert len(ckptfmt.list(run)) == 1
         assert ckptfmt.diff(built.folder, built.cut_folder).participants[0].is_same
         assert checkpoint.to_arrow().num_rows == len(checkpoint.to_pandas()) == checkpoint.to_polars().height
-        assert "step-1" in checkpoint.html_report()
+        assert "step-1" in ckptfmt.html_report(checkpoint)
         assert ckptfmt.copy(built.folder, tmp_path / "copy").copied > 0
         assert ckptfmt.prune(run, keep=1).removed == ()
         assert ckptfmt.plain((1,)) == [1]

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckptfmt
-from ckptfmt import EpisodeId, Limits, Record
+from ckptfmt import EpisodeId, FormatLimits, Limits, Record
 from ckptfmt.testing import same_exact
 from ckptfmt.testing.strategies import records
 from tests.ckptfmt.building import SMALL, files_below, write
@@ -83,17 +83,18 @@ def test_the_example_is_what_the_code_writes(run: Path, tmp_path: Path) -> None:
 @pytest.mark.req("FS10")
 def test_the_limits_are_those_of_the_code() -> None:
     limits = Limits()
-    assert f"| nesting of a payload | {limits.depth} |" in _PAGE
+    fixed = FormatLimits
+    assert f"| nesting of a payload | {fixed.DEPTH} |" in _PAGE
     # Eight stand around the values of `pairs` at the root of a state, in place of one of the 250.
-    assert f"| nesting of a body, a block, or `patches` | {limits.depth + 7}, " in _PAGE
+    assert f"| nesting of a body, a block, or `patches` | {fixed.DEPTH + 7}, " in _PAGE
     assert f"| values in one payload | {limits.record_values:,}, " in _PAGE
     rows = (
         f"| one line | {limits.record_bytes // 2**30} GiB |",
         f"| one zstd frame | {limits.frame_plain_bytes // 2**30} GiB unpacked, 1 GiB and "
         f"{(limits.frame_stored_bytes - 2**30) // 2**20} MiB stored |",
-        f"`[A-Za-z0-9][A-Za-z0-9._-]*`, at most {limits.rollout_id_bytes} bytes, MUST NOT end in ",
-        f" of a rollout from 0 | at most {limits.attempt_digits} decimal digits |",
-        f"joined by `/`, at most {limits.participant_name_characters} characters; ",
+        f"`[A-Za-z0-9][A-Za-z0-9._-]*`, at most {fixed.ROLLOUT_ID_BYTES} bytes, MUST NOT end in ",
+        f" of a rollout from 0 | at most {fixed.ATTEMPT_DIGITS} decimal digits |",
+        f"joined by `/`, at most {fixed.PARTICIPANT_NAME_CHARACTERS} characters; ",
         f"| window of a zstd frame | {limits.window_bytes // 2**20} MiB |",
         f"| manifest, cut, life | {limits.manifest_bytes // 2**20} MiB |",
         f"| index | {limits.index_bytes // 2**30} GiB |",
@@ -203,7 +204,7 @@ def test_a_reader_written_from_the_page_reads_what_we_write(
     tmp_path_factory: pytest.TempPathFactory, written: list[Record], compression: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("written")
-    write(folder, written, compression=compression, limits=SMALL)
+    write(folder, written, compression=compression, tuning=SMALL)
     read = list(_read(folder / "agent-0"))
     assert len(read) == len(written)
     for (line, payload), record in zip(read, written, strict=True):
@@ -224,7 +225,7 @@ def test_the_spelling_of_strings_is_the_one_of_the_page() -> None:
 def test_one_call_unpacks_the_first_frame_only(tmp_path: Path) -> None:
     """What the page warns of, and the way that it names instead."""
     write(
-        tmp_path, [Record(EpisodeId(f"r{n}"), "x" * 300) for n in range(4)], compression="zstd", limits=SMALL
+        tmp_path, [Record(EpisodeId(f"r{n}"), "x" * 300) for n in range(4)], compression="zstd", tuning=SMALL
     )
     path = next(tmp_path.glob("agent-0/records-*"))
     unpacker = zstandard.ZstdDecompressor()

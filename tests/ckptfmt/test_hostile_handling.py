@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 import ckptfmt
-from ckptfmt import CheckpointError, Damaged, Incomplete, InexactValue, Limits
+from ckptfmt import CheckpointError, Damaged, Incomplete, InexactValue, Tuning
 from tests.ckptfmt.building import Built, build, files_below, index_of, many_records, record, write
 
 _RESAVED: Final[dict[str, Callable[[bytes], bytes]]] = {
@@ -74,7 +74,7 @@ def test_a_copy_whose_manifest_came_first_misses_its_records_and_loses_nothing(t
 @pytest.mark.req("FS9", "RE3")
 def test_a_compressed_file_cut_anywhere_is_never_a_shorter_healthy_one(tmp_path: Path) -> None:
     manifest = write(
-        tmp_path, many_records(30), compression="zstd", limits=Limits(frame_bytes=2000, segment_bytes=10**6)
+        tmp_path, many_records(30), compression="zstd", tuning=Tuning(frame_bytes=2000, segment_bytes=10**6)
     )
     (segment,) = manifest.segments
     rows = index_of(tmp_path / "agent-0")
@@ -143,9 +143,9 @@ def test_scalars_of_numpy_are_refused_with_a_hint(name: str, neighbour: Any) -> 
 @pytest.mark.req("FS2", "FS8", "FS12")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_a_record_that_is_refused_late_leaves_no_part_of_itself(tmp_path: Path, compression: Any) -> None:
-    limits = Limits(segment_bytes=20_000, frame_bytes=4000)
+    tuning = Tuning(segment_bytes=20_000, frame_bytes=4000)
     writer = ckptfmt.create(
-        tmp_path, participant="a", kind="agent", checkpoint_id="c", compression=compression, limits=limits
+        tmp_path, participant="a", kind="agent", checkpoint_id="c", compression=compression, tuning=tuning
     )
     for number in range(1000):
         writer.write(record(f"r{number}", {"n": number, "t": "x" * 40}))

@@ -26,7 +26,7 @@ def section(page: str, title: str) -> str:
 
 
 def test_what_it_says(built: Built) -> None:
-    page = ckptfmt.open(built.folder).html_report()
+    page = ckptfmt.html_report(ckptfmt.open(built.folder))
     text = Tags(page).text
     assert "Every record was read and is what was written." in text
     assert all(word in text for word in ("step-1", built.cut.name, "64", "episodes32"))
@@ -46,11 +46,11 @@ def test_restarts(tmp_path: Path) -> None:
     ckptfmt.publish(
         tmp_path, participants={"agent-0": manifest.digest}, sequence=1, restarts=["late", "later-a1"]
     )
-    assert "2: late, later-a1" in section(ckptfmt.open(tmp_path).html_report(), "Restarts")
+    assert "2: late, later-a1" in section(ckptfmt.html_report(ckptfmt.open(tmp_path)), "Restarts")
 
 
 def test_it_is_one_file_without_script_or_network(built: Built) -> None:
-    page = ckptfmt.open(built.folder).html_report()
+    page = ckptfmt.html_report(ckptfmt.open(built.folder))
     found = Tags(page)
     assert not {"script", "img", "link", "iframe", "object", "form"}.intersection(found.tags)
     assert found.links == []
@@ -59,7 +59,7 @@ def test_it_is_one_file_without_script_or_network(built: Built) -> None:
 
 
 def test_it_fits_a_small_screen_and_breaks_no_word(built: Built) -> None:
-    page = ckptfmt.open(built.folder).html_report()
+    page = ckptfmt.html_report(ckptfmt.open(built.folder))
     assert '<meta name="viewport" content="width=device-width' in page
     assert "color-scheme: light dark" in page
     cells = re.findall(r'<t[dh] style="([^"]*)">([^<]*)</t[dh]>', page)
@@ -77,18 +77,18 @@ def test_damage_is_said_and_the_rest_is_shown(built: Built) -> None:
     data = bytearray(file.read_bytes())
     data[-20] ^= 1
     file.write_bytes(data)
-    text = Tags(ckptfmt.open(built.folder).html_report()).text
+    text = Tags(ckptfmt.html_report(ckptfmt.open(built.folder))).text
     assert "1 participant is damaged" in text
     assert "was changed after writing" in text
     assert "tools/0" in text
     with failing_disk(Fault("open_for_reading", errno.EIO, "*records-*")):
         with pytest.raises(StoreError):
-            ckptfmt.open(built.folder).html_report()
+            ckptfmt.html_report(ckptfmt.open(built.folder))
 
 
 def test_without_records_and_without_checkpoint_json(tmp_path: Path) -> None:
     write(tmp_path, [])
-    page = ckptfmt.open(tmp_path).html_report()
+    page = ckptfmt.html_report(ckptfmt.open(tmp_path))
     text = Tags(page).text
     assert "No episodes." in text
     assert "without checkpoint.json" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import os
 import zlib
@@ -16,7 +15,7 @@ import orjson
 import pytest
 
 import ckptfmt
-from ckptfmt import Damaged, Limits, Record
+from ckptfmt import Damaged, Limits, Record, Tuning
 from ckptfmt.testing import failing_disk
 from tests.ckptfmt.building import (
     SMALL,
@@ -275,9 +274,9 @@ def test_an_index_that_nobody_could_read_is_not_published(tmp_path: Path, limit:
     manifest = write(tmp_path / "ok", many_records(30))
     data = (tmp_path / "ok" / "agent-0" / manifest.index).read_bytes()
     size = len(data) if limit == "index_bytes" else data.index(b"\n") + 1
-    bound = dataclasses.replace(SMALL, **{limit: size})
+    bound = Limits(**{limit: size})
     assert write(tmp_path / "at", many_records(30), limits=bound) == manifest
-    bound = dataclasses.replace(SMALL, **{limit: size - 1})
+    bound = Limits(**{limit: size - 1})
     with pytest.raises(ckptfmt.LimitExceeded, match="fewer records"):
         write(tmp_path / "above", many_records(30), limits=bound)
     assert not list(tmp_path.glob("above/agent-0/*.json"))
@@ -346,7 +345,7 @@ def _many(count: int) -> list[Record]:
 @pytest.mark.req("FS9")
 def test_a_lookup_reads_the_head_one_block_and_the_record(tmp_path: Path) -> None:
     records = _many(5000)
-    manifest = write(tmp_path, records, limits=Limits(block_rows=100))
+    manifest = write(tmp_path, records, tuning=Tuning(block_rows=100))
     size = (tmp_path / "agent-0" / manifest.index).stat().st_size
     part = ckptfmt.open(tmp_path)["agent-0"]
     with failing_disk() as disk:
@@ -366,7 +365,7 @@ def test_a_lookup_reads_the_head_one_block_and_the_record(tmp_path: Path) -> Non
 @pytest.mark.req("FS9")
 def test_a_head_longer_than_the_first_read(tmp_path: Path) -> None:
     records = _many(3000)
-    manifest = write(tmp_path, records, limits=Limits(block_rows=2))
+    manifest = write(tmp_path, records, tuning=Tuning(block_rows=2))
     head = (tmp_path / "agent-0" / manifest.index).read_bytes().partition(b"\n")[0]
     assert len(head) > 2 * 65_536
     part = ckptfmt.open(tmp_path)["agent-0"]
@@ -377,7 +376,7 @@ def test_a_head_longer_than_the_first_read(tmp_path: Path) -> None:
 @pytest.mark.req("FS1")
 def test_only_a_few_blocks_are_kept(tmp_path: Path) -> None:
     records = _many(3000)
-    manifest = write(tmp_path, records, limits=Limits(block_rows=10))
+    manifest = write(tmp_path, records, tuning=Tuning(block_rows=10))
     with failing_disk() as disk:
         part = ckptfmt.open(tmp_path)["agent-0"]
         keys = sorted(str(each.episode) for each in records)
@@ -394,7 +393,7 @@ def test_only_a_few_blocks_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_rows_are_in_the_order_written_when_all_is_read(tmp_path: Path, compression: Any) -> None:
     records = list(many_records(40))[::-1]
-    write(tmp_path, records, compression=compression, limits=SMALL)
+    write(tmp_path, records, compression=compression, tuning=SMALL)
     part = ckptfmt.open(tmp_path)["agent-0"]
     keys = [str(each.episode) for each in records]
     assert list(part.episodes) == keys

@@ -39,7 +39,7 @@ def test_complete_checkpoints_in_their_order(run: Path) -> None:
     assert first.size == ckptfmt.open(first.url)["agent-0"].manifest.bytes
     assert first.modified == (run / "step-9" / "checkpoint.json").stat().st_mtime
     assert first.reason is None
-    assert listing.leftovers == ()
+    assert listing.orphans == ()
     assert listing.lives == ()
     assert len(listing[1:]) == 2
 
@@ -123,7 +123,7 @@ def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
     (run / "lives" / ".ckptfmt-bb.tmp").write_bytes(b"")
     listing = ckptfmt.list(run)
     inner = f"step-1/{built.cut.name}/agent-0"
-    found = {each.path: each for each in listing.leftovers}
+    found = {each.path: each for each in listing.orphans}
     assert {path: each.kind for path, each in found.items()} == {
         f"step-1/{zombie.name}": "cut",
         f"{inner}/{unnamed.name}": "file",
@@ -139,7 +139,7 @@ def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
     names = [Path(each).name for each in cut.files]
     assert (names[0], names[-1], len(names)) == ("manifest.json", "cut.json", 4)
     assert states(run) == {"step-1": "complete", "step-2": "incomplete"}
-    assert "leftovers" in repr(listing)
+    assert "orphans" in repr(listing)
 
 
 def test_nothing_of_a_damaged_checkpoint_is_called_a_leftover(run: Path) -> None:
@@ -153,7 +153,7 @@ def test_nothing_of_a_damaged_checkpoint_is_called_a_leftover(run: Path) -> None
     manifest = other.cut_folder / "agent-0" / "manifest.json"
     write(run / "x" / "y", [record("r")], checkpoint_id="step-4")
     (run / "x" / "y" / "agent-0" / "manifest.json").replace(manifest)
-    leftovers = ckptfmt.list(run).leftovers
+    leftovers = ckptfmt.list(run).orphans
     assert [each.path for each in leftovers if not each.path.startswith("x/")] == []
 
 
@@ -168,8 +168,8 @@ def test_a_run_in_a_run_is_left_alone(run: Path) -> None:
     records.write_bytes(b"x")
     listing = ckptfmt.list(run)
     assert [each.name for each in listing] == ["step-1"]
-    assert listing.leftovers == ()
-    assert [each.kind for each in ckptfmt.list(run / "inner").leftovers] == ["cut"]
+    assert listing.orphans == ()
+    assert [each.kind for each in ckptfmt.list(run / "inner").orphans] == ["cut"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -282,4 +282,4 @@ def test_a_copy_that_was_killed_is_known(run: Path) -> None:
     write(cut, many_records(2))
     (listed,) = ckptfmt.list(run)
     assert listed.state == "incomplete"
-    assert [each.kind for each in ckptfmt.list(run).leftovers] == ["cut"]
+    assert [each.kind for each in ckptfmt.list(run).orphans] == ["cut"]

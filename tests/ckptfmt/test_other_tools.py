@@ -54,7 +54,7 @@ def _records(odd: bool) -> list[Record]:
 
 @pytest.fixture(params=[False, True], ids=["plain", "patched"])
 def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    manifest = write(tmp_path, _records(request.param), limits=ckptfmt.Limits())
+    manifest = write(tmp_path, _records(request.param), tuning=ckptfmt.Tuning())
     (segment,) = manifest.segments
     assert segment.records == _COUNT
     return tmp_path / "agent-0" / segment.file
@@ -122,7 +122,7 @@ def test_every_tool_reads_every_record(file: Path, tool: Callable[[Path], list[A
 
 @pytest.mark.req("FS10")
 def test_a_tool_that_ignores_patches_sees_null_and_the_list_of_them(tmp_path: Path) -> None:
-    manifest = write(tmp_path, _records(True), limits=ckptfmt.Limits())
+    manifest = write(tmp_path, _records(True), tuning=ckptfmt.Tuning())
     file = tmp_path / "agent-0" / manifest.segments[0].file
     frame = polars.read_ndjson(file, infer_schema_length=None, schema_overrides={"patches": polars.String})
     payloads = frame["payload"].to_list()
@@ -161,7 +161,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             [Record(EpisodeId(key), each, 4) for key, each in zip(_KEYS, payloads[name], strict=True)],
             participant=name,
             compression="zstd" if name == "env" else "none",
-            limits=ckptfmt.Limits(frame_bytes=1),
+            tuning=ckptfmt.Tuning(frame_bytes=1),
         ).digest
         for name in payloads
     }
@@ -274,7 +274,7 @@ def test_one_shot_decompression_is_not_enough_and_the_streaming_call_is(folder: 
 @pytest.mark.req("FS10", "FS12")
 def test_the_streaming_call_reads_more_than_any_buffer(tmp_path: Path) -> None:
     records = [Record(EpisodeId(f"r{number}"), "é" * 500_000) for number in range(11)]
-    manifest = write(tmp_path, records, compression="zstd", limits=ckptfmt.Limits())
+    manifest = write(tmp_path, records, compression="zstd", tuning=ckptfmt.Tuning())
     with open(tmp_path / "agent-0" / manifest.segments[0].file, "rb") as packed:
         plain = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
         lines = list(io.BufferedReader(plain))

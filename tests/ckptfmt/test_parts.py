@@ -24,7 +24,7 @@ def _part(folder: Path, number: int, records: Any = None, **changes: Any) -> Par
         "participant": "agent-0",
         "kind": "agent",
         "checkpoint_id": "step-1",
-        "limits": SMALL,
+        "tuning": SMALL,
         **changes,
     }
     with ckptfmt.part(folder, number=number, **arguments) as writer:
@@ -70,11 +70,11 @@ def test_parts_come_from_other_processes(tmp_path: Path) -> None:
 
 @pytest.mark.req("FS4")
 def test_one_part_is_what_create_writes_and_a_part_may_be_empty(tmp_path: Path) -> None:
-    manifest = ckptfmt.commit(parts=[_part(tmp_path / "one", 0, many_records(30))], limits=SMALL)
+    manifest = ckptfmt.commit(parts=[_part(tmp_path / "one", 0, many_records(30))], tuning=SMALL)
     assert manifest == write(tmp_path / "two", many_records(30))
     assert files_below(tmp_path / "one") == files_below(tmp_path / "two")
     both = [_part(tmp_path / "three", 1, []), _part(tmp_path / "three", 0, many_records(30))]
-    assert ckptfmt.commit(parts=both, limits=SMALL) == manifest
+    assert ckptfmt.commit(parts=both, tuning=SMALL) == manifest
     nothing = ckptfmt.commit(parts=[_part(tmp_path / "four", 0, []), _part(tmp_path / "four", 1, [])])
     assert (nothing.records, nothing.segments) == (0, ())
     assert ckptfmt.verify(tmp_path / "four").ok

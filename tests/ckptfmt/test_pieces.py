@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckptfmt
-from ckptfmt import InexactValue, LimitExceeded, Limits
+from ckptfmt import InexactValue, LimitExceeded, Limits, Tuning
 from ckptfmt._values import exact
 from ckptfmt._values import large_values as pieces
 from ckptfmt._values.patches import Exact
@@ -229,7 +229,7 @@ def test_large_records_are_read_back_as_they_were(tmp_path: Path, compression: A
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 def test_large_records_give_the_same_bytes_again(tmp_path: Path, compression: Any) -> None:
     made = [
-        write(tmp_path / name, [record("r", _texts(3 * _MB))], compression=compression, limits=Limits())
+        write(tmp_path / name, [record("r", _texts(3 * _MB))], compression=compression, tuning=Tuning())
         for name in ("one", "two")
     ]
     assert made[0] == made[1]

@@ -16,8 +16,7 @@ import pytest
 import zstandard
 
 import ckptfmt
-from ckptfmt import Damaged, EpisodeId, Limits, StoredRecord
-from ckptfmt._write.writer import Compression
+from ckptfmt import Compression, Damaged, EpisodeId, Limits, StoredRecord, Tuning
 from ckptfmt.testing import failing_disk
 from tests.ckptfmt.building import (
     Index,
@@ -139,7 +138,7 @@ def test_a_record_beyond_the_budget_is_checked_each_time_it_is_read(folder: Path
 
 @pytest.mark.req("RE1", "FS1")
 def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
-    limits = Limits(segment_bytes=3_000_000)
+    tuning = Tuning(segment_bytes=3_000_000)
     payload = ckptfmt.JsonPayload.of(os.urandom(50_000).hex())
     codecs: tuple[Compression, ...] = ("none", "zstd")
     for compression in codecs:
@@ -148,7 +147,7 @@ def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
             (record(f"r{number}", payload) for number in range(200)),
             participant=compression,
             compression=compression,
-            limits=limits,
+            tuning=tuning,
         )
         part = ckptfmt.open(tmp_path)[compression]
         assert part.episodes
@@ -168,7 +167,7 @@ def test_a_small_record_does_not_pin_a_large_frame(tmp_path: Path) -> None:
         tmp_path,
         (record(f"r{number}", "x" * 100) for number in range(1000)),
         compression="zstd",
-        limits=Limits(),
+        tuning=Tuning(),
     )
     part = ckptfmt.open(tmp_path)["agent-0"]
     (stored,) = part.restore({"r5"}, 10**6)
@@ -292,12 +291,12 @@ def test_lines_are_compared_with_the_index(tmp_path: Path) -> None:
 
 @pytest.mark.req("FS9")
 def test_a_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
-    big = Limits(frame_bytes=4_000_000, segment_bytes=64_000_000)
+    big = Tuning(frame_bytes=4_000_000, segment_bytes=64_000_000)
     write(
         tmp_path,
         (record(f"r{n}", os.urandom(50_000).hex()) for n in range(30)),
         compression="zstd",
-        limits=big,
+        tuning=big,
     )
     assert len(list(ckptfmt.open(tmp_path)["agent-0"])) == 30
     part = ckptfmt.open(tmp_path, limits=Limits(window_bytes=1000))["agent-0"]

@@ -110,7 +110,7 @@ def test_the_code_writes_exactly_the_members_of_the_schemas(tmp_path: Path) -> N
 @pytest.mark.req("FS10", "FS12")
 def test_whatever_is_written_fits(tmp_path_factory: pytest.TempPathFactory, written: list[Record]) -> None:
     folder = tmp_path_factory.mktemp("written")
-    write(folder, written, limits=SMALL)
+    write(folder, written, tuning=SMALL)
     for schema, value in parts_of(folder):
         _CHECKS[schema].validate(value)
 

@@ -125,7 +125,7 @@ def test_whoever_looks_at_an_invalid_vector_gets_a_typed_error(tmp_path: Path, n
 
     def shown() -> None:
         checkpoint = ckptfmt.open(folder)
-        assert all((repr(checkpoint), checkpoint._repr_html_(), checkpoint.html_report()))
+        assert all((repr(checkpoint), checkpoint._repr_html_(), ckptfmt.html_report(checkpoint)))
 
     assert _error_of(shown) in allowed
     assert _error_of(lambda: ckptfmt.diff(_GOOD, folder)) in allowed

@@ -18,10 +18,9 @@ import orjson
 import pytest
 
 import ckptfmt
-from ckptfmt import Gate, JsonPayload, LimitExceeded, Limits, Record, Stopped
-from ckptfmt._write.writer import Compression
+from ckptfmt import Compression, Gate, JsonPayload, LimitExceeded, Record, Stopped, Tuning
 from ckptfmt.testing import failing_disk
-from ckptfmt.testing._faulty_disk import Call
+from ckptfmt.testing._faulty_disk import DiskCall
 from tests.ckptfmt.building import SMALL, files_below, index_of, many_records, record, write
 
 
@@ -139,7 +138,7 @@ def test_an_exception_after_placed_segments_publishes_nothing(tmp_path: Path) ->
 @pytest.mark.req("FS8")
 def test_a_forgotten_writer_publishes_nothing_and_ends_its_threads(tmp_path: Path) -> None:
     threads = threading.active_count()
-    writer = ckptfmt.create(tmp_path / "x", participant="a", kind="agent", checkpoint_id="c", limits=SMALL)
+    writer = ckptfmt.create(tmp_path / "x", participant="a", kind="agent", checkpoint_id="c", tuning=SMALL)
     for each in many_records(5):
         writer.write(each)
     deadline = time.monotonic() + 20
@@ -160,7 +159,7 @@ def test_a_writer_that_is_collected_in_its_own_thread_leaves_nothing(
     threads = threading.active_count()
     writing, forgotten, collected = threading.Event(), threading.Event(), threading.Event()
 
-    def collect(call: Call) -> None:
+    def collect(call: DiskCall) -> None:
         if call.operation == "write" and not collected.is_set():
             writing.set()
             assert forgotten.wait(20)
@@ -189,7 +188,7 @@ def test_a_writer_that_is_collected_in_its_own_thread_leaves_nothing(
 @pytest.mark.req("FS8")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_does_not_touch_what_is_written(tmp_path: Path) -> None:
-    with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", limits=SMALL) as writer:
+    with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", tuning=SMALL) as writer:
         for each in many_records(5, 500):
             writer.write(each)
         while not any(name.endswith(".tmp") for name in files_below(tmp_path)):
@@ -216,7 +215,7 @@ def test_a_process_that_ends_publishes_nothing_and_does_not_hang(
         "import ckptfmt, sys\n"
         f"w = ckptfmt.create(sys.argv[1], participant='a', kind='agent', checkpoint_id='c',"
         f" compression='{compression}',"
-        " limits=ckptfmt.Limits(segment_bytes=10_000, frame_bytes=1000, batch_bytes=1000))\n"
+        " tuning=ckptfmt.Tuning(segment_bytes=10_000, frame_bytes=1000, batch_bytes=1000))\n"
         "for n in range(300): w.write(ckptfmt.Record(ckptfmt.EpisodeId(f'r{n}'), 'x' * 300))\n"
     )
     done = subprocess.run(
@@ -232,7 +231,7 @@ def test_a_spool_holds_what_waits_and_is_empty_afterwards(tmp_path: Path) -> Non
     spool = tmp_path / "spool"
     spool.mkdir()
     with ckptfmt.create(
-        tmp_path / "c", participant="a", kind="agent", checkpoint_id="c", spool=spool, limits=SMALL
+        tmp_path / "c", participant="a", kind="agent", checkpoint_id="c", spool=spool, tuning=SMALL
     ) as writer:
         for each in many_records(100, 500):
             writer.write(each)
@@ -251,7 +250,7 @@ def test_two_threads_compress_and_the_order_stays(tmp_path: Path) -> None:
     manifests = []
     seen: set[str] = set()
 
-    def look(call: Call) -> None:
+    def look(call: DiskCall) -> None:
         seen.update(each.name for each in threading.enumerate() if each.name.startswith("ckptfmt-compress"))
 
     for name in ("one", "other"):
@@ -273,18 +272,18 @@ def test_memory_holds_what_waits_to_be_packed_and_no_segment(
     tmp_path: Path, compression: Compression
 ) -> None:
     size, waiting = 350_000, 2_000_000
-    limits = Limits(segment_bytes=10_000_000, batch_bytes=1_000_000, waiting_bytes=waiting)
+    tuning = Tuning(segment_bytes=10_000_000, batch_bytes=1_000_000, waiting_bytes=waiting)
     # Text that does not compress, one payload for all: only what the writer holds is counted.
     payload = JsonPayload.of(os.urandom(size // 2).hex())
     placing = threading.Event()
 
-    def slow(call: Call) -> None:
+    def slow(call: DiskCall) -> None:
         if call.operation == "write":
             placing.wait(0.005)
 
     with failing_disk(on_call=slow):
         writer = ckptfmt.create(
-            tmp_path, participant="a", kind="agent", checkpoint_id="c", compression=compression, limits=limits
+            tmp_path, participant="a", kind="agent", checkpoint_id="c", compression=compression, tuning=tuning
         )
         tracemalloc.start()
         try:
@@ -304,13 +303,13 @@ def test_memory_holds_what_waits_to_be_packed_and_no_segment(
 def test_back_pressure_stops_the_caller_not_the_memory(tmp_path: Path) -> None:
     placing, go_on = threading.Event(), threading.Event()
 
-    def wait(call: Call) -> None:
+    def wait(call: DiskCall) -> None:
         if call.operation == "replace":
             placing.set()
             go_on.wait(20)
 
     with failing_disk(on_call=wait):
-        writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", limits=SMALL)
+        writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", tuning=SMALL)
 
         def produce() -> None:
             for each in many_records(200, 500):
@@ -348,7 +347,7 @@ def test_a_stopped_gate_ends_the_writer_at_the_next_record(tmp_path: Path) -> No
 def test_a_stopped_gate_ends_a_write_that_waits_for_the_disk(tmp_path: Path) -> None:
     gate, blocked, go_on = Gate(), threading.Event(), threading.Event()
 
-    def wait(call: Call) -> None:
+    def wait(call: DiskCall) -> None:
         if call.operation == "replace":
             blocked.set()
             go_on.wait(20)
@@ -356,7 +355,7 @@ def test_a_stopped_gate_ends_a_write_that_waits_for_the_disk(tmp_path: Path) -> 
     ended: list[BaseException] = []
     with failing_disk(on_call=wait):
         writer = ckptfmt.create(
-            tmp_path, participant="a", kind="agent", checkpoint_id="c", gate=gate, limits=SMALL
+            tmp_path, participant="a", kind="agent", checkpoint_id="c", gate=gate, tuning=SMALL
         )
 
         def produce() -> None:
@@ -386,7 +385,7 @@ def test_no_manifest_appears_once_the_gate_was_stopped_and_taken(tmp_path: Path)
         gate, reached, go_on = Gate(), threading.Event(), threading.Event()
         calls = 0
 
-        def wait(call: Call, moment: int = moment, reached: Any = reached, go_on: Any = go_on) -> None:
+        def wait(call: DiskCall, moment: int = moment, reached: Any = reached, go_on: Any = go_on) -> None:
             nonlocal calls
             calls += 1
             if calls == moment:

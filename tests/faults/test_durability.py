@@ -35,7 +35,7 @@ def test_everything_is_durable_before_the_manifest_and_its_name_after(tmp_path: 
     run.mkdir()
     with failing_disk() as disk:
         with ckptfmt.create(
-            run / "step-1", participant="tools/0", kind="resources", checkpoint_id="c", limits=SMALL
+            run / "step-1", participant="tools/0", kind="resources", checkpoint_id="c", tuning=SMALL
         ) as writer:
             for each in many_records(12, 500):
                 writer.write(each)

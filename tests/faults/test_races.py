@@ -14,7 +14,7 @@ import pytest
 import ckptfmt
 from ckptfmt import Conflict, Manifest
 from ckptfmt.testing import failing_disk
-from ckptfmt.testing._faulty_disk import Call
+from ckptfmt.testing._faulty_disk import DiskCall
 from tests.ckptfmt.building import SMALL, build, files_below, many_records, write
 
 _WRITERS = 8
@@ -28,7 +28,7 @@ def test_threads_that_race(tmp_path: Path, same: bool) -> None:
         start = threading.Barrier(_WRITERS)
 
         def commit(number: int, folder: Path = folder, start: threading.Barrier = start) -> Manifest | None:
-            writer = ckptfmt.create(folder, participant="a", kind="agent", checkpoint_id="c", limits=SMALL)
+            writer = ckptfmt.create(folder, participant="a", kind="agent", checkpoint_id="c", tuning=SMALL)
             for each in many_records(20, 300, "same" if same else f"w{number}-"):
                 writer.write(each)
             start.wait(10)
@@ -136,7 +136,7 @@ def test_a_writer_that_gives_up_does_not_pull_the_directory_away(tmp_path: Path)
     """One removes the folders that it made while they are empty, in the moment when another needs them."""
     removed = 0
 
-    def remove(call: Call) -> None:
+    def remove(call: DiskCall) -> None:
         nonlocal removed
         if call.operation in ("create", "make_directory") and removed < 6:
             removed += 1

@@ -17,13 +17,13 @@ import pytest
 import ckptfmt
 from ckptfmt import Conflict, SnapshotChanged, StoreError, Unsupported, UnusableDirectory, Writer
 from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing._faulty_disk import Call, Operation
+from ckptfmt.testing._faulty_disk import DiskCall, Operation
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
 
 
 def _create(folder: Path, **options: Any) -> Writer:
     return ckptfmt.create(
-        folder, participant="a", kind="agent", checkpoint_id="c", **{"limits": SMALL, **options}
+        folder, participant="a", kind="agent", checkpoint_id="c", **{"tuning": SMALL, **options}
     )
 
 
@@ -337,11 +337,11 @@ def test_check_directory_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.req("FS5", "FS6", "CM4")
 def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Path) -> None:
     """The kernel forgets what it could not write, and says so once: the file must not be placed later."""
-    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=1000)
+    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
     records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", limits=limits)
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
     with failing_disk(Fault("sync", errno.EIO)) as disk:
-        writer = _create(tmp_path / "bad", limits=limits)
+        writer = _create(tmp_path / "bad", tuning=tuning)
         failure = _until_it_fails(writer, records)
         assert not any(call.operation == "replace" for call in disk.calls)
         assert (failure.errno, failure.retryable) == (errno.EIO, True)
@@ -356,13 +356,13 @@ def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Pat
 @pytest.mark.req("FS5", "CM4")
 def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> None:
     """A write fails first; a sync that is under way fails when the caller has begun to try again."""
-    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=1000)
+    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
     records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", limits=limits)
+    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
     syncing, fail_now, failed = threading.Event(), threading.Event(), threading.Event()
     writes = 0
 
-    def act(call: Call) -> None:
+    def act(call: DiskCall) -> None:
         nonlocal writes
         if call.operation == "sync" and not failed.is_set():
             syncing.set()
@@ -376,7 +376,7 @@ def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> No
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with failing_disk(on_call=act):
-        writer = _create(tmp_path / "bad", limits=limits)
+        writer = _create(tmp_path / "bad", tuning=tuning)
         assert _until_it_fails(writer, records).errno == errno.ENOSPC
         fail_now.set()
         assert failed.wait(20)
@@ -412,14 +412,14 @@ def test_a_growing_file_that_somebody_removed_is_written_again(tmp_path: Path) -
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
     removed = threading.Event()
 
-    def remove(call: Call) -> None:
+    def remove(call: DiskCall) -> None:
         if call.operation == "replace" and not removed.is_set():
             removed.set()
             (temporary,) = (tmp_path / "bad" / "a").glob(".ckptfmt-*.tmp")
             temporary.unlink()
 
     with failing_disk(on_call=remove):
-        writer = _create(tmp_path / "bad", limits=dataclasses.replace(SMALL, unplaced_segments=1))
+        writer = _create(tmp_path / "bad", tuning=dataclasses.replace(SMALL, unplaced_segments=1))
         assert _until_it_fails(writer, records[:9]).errno == errno.ENOENT
         assert not writer.retry()
         _write_on(writer, records)
@@ -431,7 +431,7 @@ def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> Non
     """A disk that hangs makes people press Ctrl-C, also while the writer is giving up."""
     hanging, go_on = threading.Event(), threading.Event()
 
-    def hang(call: Call) -> None:
+    def hang(call: DiskCall) -> None:
         if call.operation == "write" and not go_on.is_set():
             hanging.set()
             assert go_on.wait(20)
@@ -504,9 +504,9 @@ def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> Non
 
 @pytest.mark.req("FS1", "FS5")
 def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> None:
-    limits = dataclasses.replace(SMALL, segment_bytes=10**6, settle_bytes=2000)
+    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=2000)
     with failing_disk() as disk:
-        writer = _create(tmp_path, limits=limits)
+        writer = _create(tmp_path, tuning=tuning)
         for each in many_records(40, 500):
             writer.write(each)
             time.sleep(0.001)

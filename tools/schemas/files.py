@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from ckptfmt._limits import DEFAULT_LIMITS as LIMITS
-from ckptfmt._model import manifest
+from ckptfmt._model import names
 from ckptfmt._model.fields import FORMAT
 from ckptfmt._model.index_rows import COLUMNS
 from tools.schemas.terms import (
@@ -62,7 +62,7 @@ _MANIFEST: Final = members(
         **_VERSION,
         "participant": members({"name": ref("participantName"), "kind": ref("label")}),
         "segments": array(ref("segment")),
-        "index": text(manifest._INDEX_FILE.pattern),
+        "index": text(names.INDEX_FILE.pattern),
         "records": ref("integer"),
     }
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ckptfmt import _identity as identity
-from ckptfmt._limits import DEFAULT_LIMITS as LIMITS
-from ckptfmt._model import fields, manifest
 from ckptfmt._limits import FormatLimits
+from ckptfmt._model import fields, manifest, names
 from ckptfmt._values import patches
 
 Schema = dict[str, Any]
@@ -16,10 +15,10 @@ NULL: Final[Schema] = {"type": "null"}
 TEXT: Final[Schema] = {"type": "string"}
 VALUE: Final[Schema] = {"description": "Any value; null stands where a patch belongs."}
 
-MAX_ATTEMPT: Final = 10**LIMITS.attempt_digits - 1
+MAX_ATTEMPT: Final = 10**FormatLimits.ATTEMPT_DIGITS - 1
 _ROLLOUT_ID: Final = identity._ROLLOUT_ID.pattern
 _SUFFIX: Final = identity._SUFFIX.pattern.removesuffix(r"\Z")
-_SUFFIX_CHARACTERS: Final = len("-a") + LIMITS.attempt_digits
+_SUFFIX_CHARACTERS: Final = len("-a") + FormatLimits.ATTEMPT_DIGITS
 
 
 def ref(name: str) -> Schema:
@@ -71,7 +70,7 @@ def _segment() -> Schema:
     endings = {codec: {"properties": {"file": {"pattern": f"\\{end}$"}}} for codec, end in _ENDINGS.items()}
     codec = {"properties": {"codec": {"const": "zstd"}}}
     properties = {
-        "file": text(manifest._SEGMENT_FILE.pattern),
+        "file": text(names.RECORDS_FILE.pattern),
         "stored": ref("positive"),
         "plain": ref("positive"),
         "records": ref("positive"),
@@ -92,16 +91,16 @@ DEFINITIONS: Final[dict[str, Schema]] = {
     "integer": whole(0),
     "positive": whole(1),
     "digest": text(fields._DIGEST.pattern),
-    "folder": text(_ROLLOUT_ID, maxLength=LIMITS.participant_name_characters),
-    "participantName": text(fields._NAME.pattern, maxLength=LIMITS.participant_name_characters),
-    "rolloutId": text(f"(?!.*{_SUFFIX}$){_ROLLOUT_ID}", maxLength=LIMITS.rollout_id_bytes),
+    "folder": text(_ROLLOUT_ID, maxLength=FormatLimits.PARTICIPANT_NAME_CHARACTERS),
+    "participantName": text(names._PARTICIPANT.pattern, maxLength=FormatLimits.PARTICIPANT_NAME_CHARACTERS),
+    "rolloutId": text(f"(?!.*{_SUFFIX}$){_ROLLOUT_ID}", maxLength=FormatLimits.ROLLOUT_ID_BYTES),
     "captureKey": text(
         # Neither two suffixes, nor one that is too long, nor a rollout id that is.
         f"(?!.*{_SUFFIX}{_SUFFIX}$)"
-        f"(?!.*-a[1-9][0-9]{{{LIMITS.attempt_digits},}}$)"
-        f"(?=.{{1,{LIMITS.rollout_id_bytes}}}({_SUFFIX})?$)"
+        f"(?!.*-a[1-9][0-9]{{{FormatLimits.ATTEMPT_DIGITS},}}$)"
+        f"(?=.{{1,{FormatLimits.ROLLOUT_ID_BYTES}}}({_SUFFIX})?$)"
         f"{_ROLLOUT_ID}",
-        maxLength=LIMITS.rollout_id_bytes + _SUFFIX_CHARACTERS,
+        maxLength=FormatLimits.ROLLOUT_ID_BYTES + _SUFFIX_CHARACTERS,
     ),
     "segment": _segment(),
     "patches": array(ref("patch"), minItems=1),

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import ckptfmt
-from ckptfmt import EpisodeId, Limits, Record
+from ckptfmt import EpisodeId, Record, Tuning
 from tools.vectors.raw import NAME, Draft, Files
 from tools.vectors.twin import record_twin, tagged
 
 CODECS: Final[tuple[Literal["none", "zstd"], ...]] = ("none", "zstd")
-_SMALL: Final = Limits(segment_bytes=600, frame_bytes=200, block_rows=3)
+_SMALL: Final = Tuning(segment_bytes=600, frame_bytes=200, block_rows=3)
 """A few records have several segments, frames and blocks of the index."""
 
 
@@ -79,7 +79,7 @@ class Good:
             kind=part.kind,
             checkpoint_id=self.checkpoint_id,
             compression=part.codec,
-            limits=_SMALL if part.small else Limits(),
+            tuning=_SMALL if part.small else Tuning(),
         ) as writer:
             for each in part.records:
                 writer.write(each)
