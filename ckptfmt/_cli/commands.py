@@ -6,16 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ckptfmt._cli import completion, copy_and_prune, export, inspect
+from ckptfmt._cli import completion, copy_and_prune, export, reading
 from ckptfmt._cli.arguments import Arguments
 from ckptfmt._cli.output import Output
 
 _COMMANDS: Final[dict[str, Callable[[Arguments, Output], int]]] = {
-    "ls": inspect.ls,
-    "show": inspect.show,
-    "cat": inspect.cat,
-    "verify": inspect.verify,
-    "diff": inspect.diff,
+    "ls": reading.ls,
+    "show": reading.show,
+    "cat": reading.cat,
+    "verify": reading.verify,
+    "diff": reading.diff,
     "export": export.export,
     "report": export.report,
     "copy": copy_and_prune.copy,

@@ -53,7 +53,7 @@ def test_what_nobody_expected_is_no_damage(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("ckptfmt._cli.inspect.open_checkpoint", fail)
+    monkeypatch.setattr("ckptfmt._cli.reading.open_checkpoint", fail)
     monkeypatch.delenv("CKPTFMT_DEBUG", raising=False)
     status, err = ckptfmt_command.refused("ls", built.folder)
     assert status == 2
