@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import IO, Any, Final
 
 from ckptfmt._cli.arguments import Arguments
-from ckptfmt._cli.reading import chosen
 from ckptfmt._cli.output import Output, complain
 from ckptfmt._cli.output_file import STDOUT, is_stdout, outfile
 from ckptfmt._cli.progress import bytes_to_read, metered, opened
+from ckptfmt._cli.reading import chosen
 from ckptfmt._errors import Unsupported
 from ckptfmt._read.columns import arrow_schema, batches, json_line, library
 from ckptfmt._read.participant import ParticipantCheckpoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -239,11 +240,13 @@ def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> N
         (["ls", "s3://bucket/x"], "not there yet"),
         (["ls", "s3:/bucket/x"], "mistyped"),
         (["ls", "a\x1b[31mb"], r"a\x1b[31mb"),
-        ([], "required"),
-        (["ls"], "required"),
-        (["frobnicate", "x"], "invalid choice"),
-        (["ls", "x", "--nope"], "unrecognized"),
-        (["verify", "x", "y"], "unrecognized"),
+        ([], "Missing command"),
+        (["ls"], "Missing argument 'URL'"),
+        (["frobnicate", "x"], "No such command"),
+        (["ls", "x", "--nope"], "No such option: --nope; see ckptfmt ls --help"),
+        (["verify", "x", "--incomplete"], "No such option: --incomplete"),  # no abbreviations
+        (["completion", "bash"], "No such command"),
+        (["verify", "x", "y"], "unexpected extra argument"),
     ],
 )
 def test_wrong_usage_and_not_found_are_2(
@@ -310,8 +313,13 @@ def test_ids_are_data(tmp_path: Path, ckptfmt_command: Command) -> None:
 
 
 def test_version_and_help(ckptfmt_command: Command) -> None:
-    assert ckptfmt_command("--version")[1] == f"ckptfmt {ckptfmt.__version__} ({form()})\n"
-    status, out, _ = ckptfmt_command("--help")
-    assert status == 0
-    commands = ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report", "completion")
-    assert all(each in out for each in (*commands, "exit status"))
+    assert ckptfmt_command("--version") == (0, f"ckptfmt {ckptfmt.__version__} ({form()})\n", "")
+    status, out, err = ckptfmt_command("--help")
+    assert (status, err) == (0, "")
+    for name in ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report"):
+        assert re.search(rf"^  {name} +\w.*\.$", out, re.MULTILINE)  # a whole sentence, nothing is cut
+        for option in ("-h", "--help"):
+            status, help_text, err = ckptfmt_command(name, option)
+            assert (status, err) == (0, "")
+            assert all(each in help_text for each in (f"Usage: ckptfmt {name} ", "--json", "Exit status"))
+    assert "Exit status" in out

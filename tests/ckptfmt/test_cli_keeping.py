@@ -71,11 +71,13 @@ def test_prune(tmp_path: Path, ckptfmt_command: Command) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--keep", "0"], "no number from 1"),
-        (["--keep", "x"], "no number from 1"),
+        (["--keep", "0"], "not a whole number from 1"),
+        (["--keep"], "requires an argument; see ckptfmt prune --help"),
+        (["--kee", "1"], "No such option: --kee"),
+        (["--keep", "x"], "not a whole number from 1"),
         (["--keep-age", "7"], "write 90s, 30m, 12h or 7d"),
-        (["--min-age", "-1d"], "expected one argument"),
-        (["--min-age", "inf"], "no age"),
+        (["--min-age", "-1d"], "not an age"),
+        (["--min-age", "inf"], "not an age"),
         (["--min-age", "9" * 400 + "d"], "too long"),
         (["--keep-age", "9" * 400 + "s"], "too long"),
     ],

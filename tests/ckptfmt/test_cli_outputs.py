@@ -36,6 +36,12 @@ def test_json_may_stand_before_the_command(built: Built, ckptfmt_command: Comman
     assert json.loads(before[1])["complete"]
 
 
+def test_json_is_an_option_only_before_the_double_dash(tmp_path: Path, ckptfmt_command: Command) -> None:
+    assert ckptfmt_command.refused("ls", "--", "--json")[0] == 2  # a path of this name
+    status, out, _ = ckptfmt_command("export", tmp_path, "-o", "--json")
+    assert (status, json.loads(out)["error"]["code"]) == (2, "usage")
+
+
 def test_a_path_need_not_be_text(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
     strange = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
     status, found = ckptfmt_command.json("ls", strange)
@@ -106,7 +112,7 @@ def _in_a_shell(line: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-@pytest.mark.parametrize("command", ["cat", "ls", "ls --json", "completion bash #", "--help #"])
+@pytest.mark.parametrize("command", ["cat", "ls", "ls --json", "--version #", "--help #"])
 def test_output_that_cannot_be_written_is_2(built: Built, command: str) -> None:
     words = command.partition("#")[0]
     url = "" if "#" in command else built.folder

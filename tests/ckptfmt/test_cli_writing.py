@@ -155,6 +155,16 @@ def test_standard_output_has_names(built: Built, ckptfmt_command: Command) -> No
     assert not os.path.exists("-")
 
 
+def test_the_file_to_write_is_no_option(built: Built, ckptfmt_command: Command) -> None:
+    for argv in (["export", built.folder, "-o", "--format"], ["report", built.folder, "-o", "-x"]):
+        status, err = ckptfmt_command.refused(*argv)
+        assert status == 2
+        assert "is an option; write ./-" in err
+    status, err = ckptfmt_command.refused("export", built.folder, "--format", "csv")
+    assert status == 2
+    assert "'csv' is not one of 'jsonl', 'parquet'" in err
+
+
 def test_what_is_no_regular_file_is_written_to(
     built: Built, tmp_path: Path, ckptfmt_command: Command
 ) -> None:
