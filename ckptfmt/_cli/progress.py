@@ -5,26 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, cast
-
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, cast
 
 from ckptfmt._errors import CheckpointError, StoreError
 from ckptfmt._limits import DEFAULT_LIMITS
 from ckptfmt._read.checkpoint import Checkpoint, find_checkpoint
-from ckptfmt._text import size_text
 from ckptfmt.stores import choose_store
 from ckptfmt.stores._interface import Store, StoredFile
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Meter:
@@ -52,23 +42,10 @@ def metered(what: str, *, hidden: bool = False) -> Iterator[Meter]:
     if hidden or sys.stderr is None or not sys.stderr.isatty():
         yield Meter(None, what)
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        _SpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    from ckptfmt._cli.progress_bar import make_bar  # rich takes long to import, and most runs show no bar
+
+    with make_bar() as bar:
         yield Meter(bar, what)
-
-
-class _SpeedColumn(ProgressColumn):
-    """Bytes per second, in the units of the other columns."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{size_text(int(speed))}/s")
 
 
 def opened(url: str, meter: Meter) -> Checkpoint:
