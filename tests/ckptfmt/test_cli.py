@@ -1,4 +1,4 @@
-"""The command ``ckptfmt``: what it says of checkpoints."""
+"""The commands of ``ckptfmt`` that read checkpoints; wrong usage, help and version."""
 
 from __future__ import annotations
 
@@ -164,8 +164,8 @@ def test_verify(built: Built, ckptfmt_command: Command) -> None:
     assert "2 problems" in err
 
 
-def test_verify_names_what_belongs_to_nothing(built: Built, ckptfmt_command: Command) -> None:
-    """C40: a file too many does no harm, and is told apart from damage."""
+def test_verify_lists_files_that_belong_to_nothing(built: Built, ckptfmt_command: Command) -> None:
+    """C40: an extra file does no harm, and is not reported as damage."""
     extra = built.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl"
     extra.write_bytes(b"12345")
     status, out, err = ckptfmt_command("verify", built.folder)
@@ -235,7 +235,7 @@ def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> N
         (["ls", "{tmp}/run/step-1", "tools"], "no participant 'tools'; there are: agent-0, tools/0"),
         (["ls", "{tmp}/run/step-1/{cut}/agent-0"], "name the checkpoint's folder above it"),
         (["cat", "{tmp}/run/step-1", "agent-0", "nobody"], "no record of episode nobody"),
-        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "'r-a1-a2' is no capture key, such as 17-0"),
+        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "'r-a1-a2' is not a capture key, such as 17-0"),
         (["ls", "{tmp}/run/step-1", "[bold]x[/bold]"], "[bold]x[/bold]"),
         (["ls", "s3://bucket/x"], "not there yet"),
         (["ls", "s3:/bucket/x"], "mistyped"),
