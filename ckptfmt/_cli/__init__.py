@@ -1,7 +1,7 @@
-"""The command ``ckptfmt``: look into checkpoints, verify, compare, copy and prune them.
+"""The command ``ckptfmt``: read, verify, compare, copy and prune checkpoints.
 
-Exit status: 0 good, 1 a problem in the data (damaged or incomplete), 2 wrong usage, not found, a store that
-fails, or a mistake of our own. ``CKPTFMT_DEBUG=1`` shows where in the program an error came from.
+Exit status: 0 good, 1 a problem in the data (damaged or incomplete), 2 wrong usage, not found, a store error,
+or an error of the program, 130 interrupted. ``CKPTFMT_DEBUG=1`` prints the traceback of an error.
 """
 
 from __future__ import annotations
@@ -12,46 +12,55 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ckptfmt._cli.arguments import WrongUsage, parse
-from ckptfmt._cli.commands import run
-from ckptfmt._cli.output import Output, abandon, complain
+from ckptfmt._cli.app import PROGRAM, Job
+from ckptfmt._cli.output import Output, complain, discard
+from ckptfmt._cli.parsing import WrongUsage, parse, split_json_option
 from ckptfmt._errors import BadCheckpoint, CheckpointError
 
-GOOD, PROBLEM, WRONG = 0, 1, 2
+_GOOD: Final = 0
+_PROBLEM: Final = 1
+_WRONG: Final = 2
 _INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with ``argv`` (default: those of the process); returns the exit status."""
-    words = sys.argv[1:] if argv is None else argv
+    """Run the command.
+
+    Args:
+        argv: The words after the name of the program; None for those of the process.
+
+    Returns:
+        The exit status.
+    """
     if sys.stdout is None:
-        complain("ckptfmt: standard output is closed; open it, or redirect it to /dev/null")
-        return WRONG
-    output = Output(as_json="--json" in words)  # before they are read: wrong usage is said so, too
-    program = "ckptfmt"
+        complain(f"{PROGRAM}: standard output is closed; open it, or redirect it to /dev/null")
+        return _WRONG
+    words, as_json = split_json_option(sys.argv[1:] if argv is None else argv)
+    output = Output(as_json=as_json)
+    program = PROGRAM
     try:
-        arguments = parse(words)
-        status = GOOD
-        if arguments is not None:
-            program = f"ckptfmt {arguments.command}"
-            status = run(arguments, output)
+        status = parse(words, output)
+        if isinstance(status, Job):
+            job = status
+            program = f"{PROGRAM} {job.arguments.command}"
+            status = job.run(job.arguments, output)
         output.flush()
     except WrongUsage as error:
-        return _tell(output, error.program, _Failure("usage", str(error), WRONG))
+        return _report(output, error.program, _Failure("usage", str(error), _WRONG))
     except BrokenPipeError:
-        abandon(sys.stdout)  # the reader has what it wanted (| head)
-        return GOOD
+        discard(sys.stdout)  # the reader has read as much as it wanted, such as head
+        return _GOOD
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as error:
         if os.environ.get("CKPTFMT_DEBUG") == "1" and sys.stderr is not None:
             traceback.print_exc()
-        return _tell(output, program, _failure(error))
+        return _report(output, program, _failure(error))
     return status
 
 
 class _Failure(NamedTuple):
-    """Why a command ended."""
+    """Why a command failed."""
 
     code: str
     message: str
@@ -60,19 +69,19 @@ class _Failure(NamedTuple):
 
 def _failure(error: Exception) -> _Failure:
     if isinstance(error, CheckpointError):
-        return _Failure(error.code, str(error), PROBLEM if isinstance(error, BadCheckpoint) else WRONG)
+        return _Failure(error.code, str(error), _PROBLEM if isinstance(error, BadCheckpoint) else _WRONG)
     if isinstance(error, OSError):  # of the output: a full disk behind a redirection, a missing folder
         what = error.filename or "the output"
-        return _Failure("store_error", f"cannot write {what}: {error.strerror or error}", WRONG)
-    said = f"internal error: {type(error).__name__}: {error}"
-    return _Failure("internal_error", f"{said}; CKPTFMT_DEBUG=1 shows where; please report it", WRONG)
+        return _Failure("store_error", f"cannot write {what}: {error.strerror or error}", _WRONG)
+    message = f"internal error: {type(error).__name__}: {error}"
+    return _Failure("internal_error", f"{message}; CKPTFMT_DEBUG=1 shows where; please report it", _WRONG)
 
 
-def _tell(output: Output, program: str, failure: _Failure) -> int:
-    """Say it on both outputs, as far as they can be written; returns the exit status."""
+def _report(output: Output, program: str, failure: _Failure) -> int:
+    """Write the failure to standard error, and to standard output as JSON; returns the exit status."""
     complain(f"{program}: {failure.message}")
     try:
         output.error(failure.code, failure.message)
     except OSError:
-        abandon(sys.stdout)
+        discard(sys.stdout)
     return failure.status

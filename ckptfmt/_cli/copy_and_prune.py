@@ -1,4 +1,4 @@
-"""``copy`` and ``prune``: they change what is kept."""
+"""The commands that write or remove checkpoints: ``copy`` and ``prune``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ckptfmt.stores import Store, choose_store
 
 
 def copy(arguments: Arguments, output: Output) -> int:
+    """Copy a complete checkpoint to another folder."""
     with metered("copy") as meter:
         meter.expect(2 * bytes_to_read(open_checkpoint(arguments.url)))  # written, then read back
         result = copy_checkpoint(arguments.url, arguments.other, progress=meter.add)
@@ -28,6 +29,7 @@ def copy(arguments: Arguments, output: Output) -> int:
 
 
 def prune(arguments: Arguments, output: Output) -> int:
+    """Remove old checkpoints of a run, and unused files."""
     run = choose_store(arguments.url)
     with metered("prune") as meter:
 

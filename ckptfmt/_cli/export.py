@@ -1,4 +1,4 @@
-"""``export`` and ``report``: they write a file about a checkpoint."""
+"""The commands that write a file about a checkpoint: ``export`` and ``report``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import IO, Any, Final
 
 from ckptfmt._cli.arguments import Arguments
-from ckptfmt._cli.inspect import chosen
 from ckptfmt._cli.output import Output, complain
 from ckptfmt._cli.output_file import STDOUT, is_stdout, outfile
 from ckptfmt._cli.progress import bytes_to_read, metered, opened
+from ckptfmt._cli.reading import chosen
 from ckptfmt._errors import Unsupported
 from ckptfmt._read.columns import arrow_schema, batches, json_line, library
 from ckptfmt._read.participant import ParticipantCheckpoint
@@ -26,11 +26,11 @@ _FORMATS: Final = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-"""By the ending of a file's name."""
+"""The format for each suffix of a file's name; standard output has none."""
 
 
 def export(arguments: Arguments, output: Output) -> int:
-    """Rows to a file, or to standard output."""
+    """Write records as a table, one row each, to a file or to standard output."""
     path = arguments.output or STDOUT
     as_parquet = (arguments.format or _format_of(path)) == "parquet"
     to_stdout = is_stdout(path)
@@ -50,7 +50,7 @@ def export(arguments: Arguments, output: Output) -> int:
 
 
 def report(arguments: Arguments, output: Output) -> int:
-    """The HTML page of one checkpoint."""
+    """Write an HTML page about a checkpoint."""
     path = arguments.output
     assert path is not None
     with metered("report") as meter:
@@ -78,13 +78,13 @@ def _format_of(path: str) -> str:
     ending = os.path.splitext(path)[1].lower()
     if ending not in _FORMATS:
         raise Unsupported(
-            f"{path}: no table of this ending is written; name one .jsonl or .parquet, or say --format"
+            f"{path}: there is no table format for this suffix; use .jsonl or .parquet, or add --format"
         )
     return _FORMATS[ending]
 
 
 def _size_of(path: str) -> str:
-    """Of a device or FIFO there is none to tell."""
+    """The size of a regular file as text; empty for a device or a FIFO, which has no size."""
     return f", {size_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
 
 

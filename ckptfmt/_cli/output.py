@@ -1,4 +1,4 @@
-"""Where the command writes: tables for people, or one line of JSON; errors go to standard error."""
+"""The outputs of the command: tables or one line of JSON on standard output, errors on standard error."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from ckptfmt._text import printable
 
 
 class Output:
-    """With ``as_json`` only the one line of JSON goes to stdout, else what is for people."""
+    """Writes the results of a command to standard output.
+
+    Args:
+        as_json: Write one line of JSON instead of lines and tables.
+    """
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
+    def text(self, text: str) -> None:
+        """Write text as it is, also with JSON: help, the version, a completion."""
+        _write(text)
+
     def line(self, text: str) -> None:
-        """A line for people."""
+        """Write a line of text, unless JSON is wanted."""
         if not self._as_json:
             _write_line(printable(text))
 
@@ -30,7 +38,7 @@ class Output:
         rows: Iterable[Sequence[object]],
         notes: Sequence[str | None] = (),
     ) -> None:
-        """A table for people; see :func:`ckptfmt._text.table_lines`."""
+        """Write a table, unless JSON is wanted; see :func:`ckptfmt._text.table_lines`."""
         if self._as_json:
             return
         head, *lines = table_lines(columns, list(rows), notes)
@@ -39,11 +47,11 @@ class Output:
             _write_line(line)
 
     def stored(self, line: bytes) -> None:
-        """A stored line, as it is, with its line feed."""
+        """Write a stored line as it is, with its line feed."""
         sys.stdout.buffer.write(line)
 
     def result(self, value: dict[str, Any]) -> None:
-        """The one line of JSON, when it was asked for."""
+        """Write the one line of JSON, if JSON is wanted."""
         if self._as_json:
             self.flush()
             try:
@@ -53,32 +61,38 @@ class Output:
             sys.stdout.buffer.write(line)
 
     def error(self, code: str, message: str) -> None:
+        """Write an error as the one line of JSON, if JSON is wanted."""
         self.result({"error": {"code": code, "message": message}})
         self.flush()
 
     def flush(self) -> None:
+        """Write what is still in the buffer of standard output. Raises OSError."""
         sys.stdout.flush()
 
 
 def complain(text: str) -> None:
-    """One line on standard error. When nobody can hear it, the exit status still says it."""
+    """Write a line to standard error. If that is closed or full, only the exit status reports the error."""
     if sys.stderr is None:
         return
     try:
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
     except OSError:
-        abandon(sys.stderr)
+        discard(sys.stderr)
 
 
-def abandon(stream: IO[str]) -> None:
-    """Let what is still unwritten vanish: Python would fail again when it flushes at its end."""
+def discard(stream: IO[str]) -> None:
+    """Discard what is not written yet: otherwise Python fails again when it flushes the stream at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _write_line(text: str) -> None:
+    _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
     encoding = sys.stdout.encoding
-    sys.stdout.write(f"{text.encode(encoding, 'backslashreplace').decode(encoding)}\n")
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _shows_bold() -> bool:
@@ -86,8 +100,8 @@ def _shows_bold() -> bool:
 
 
 def _encodable(value: Any) -> Any:
-    """``value`` with every string as JSON can hold it: a path need not be UTF-8, and Python shows such bytes
-    as surrogates."""
+    """A copy of ``value`` that JSON can hold: bytes of a path that are not UTF-8, which Python represents as
+    surrogates, are escaped."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The file that ``-o`` names: it appears whole or not at all."""
+"""The file that ``-o`` names. It is written completely, or it does not appear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ckptfmt._errors import Conflict
 from ckptfmt._model.names import CHECKPOINT_FILE, is_written_in_a_cut
 
 STDOUT: Final = "-"
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+_ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 def is_stdout(path: str) -> bool:
@@ -30,20 +30,30 @@ def is_stdout(path: str) -> bool:
 
 @contextmanager
 def outfile(path: str) -> Iterator[IO[bytes]]:
-    """What is written in the block. A regular file appears under its name, replacing one that is there, when
-    the block ends well; a link stays one, and so does what is no regular file: it is written to.
+    """Open a file for writing.
 
-    Raises :class:`Conflict` rather than replace a file of a checkpoint, and OSError, which names ``path``.
+    A regular file gets its name when the block ends without an error, and replaces the file of that name. A
+    symbolic link is followed. A device or a FIFO is written to directly.
+
+    Args:
+        path: Path of the file, or a name of standard output.
+
+    Yields:
+        The open file.
+
+    Raises:
+        Conflict: ``path`` names a file of a checkpoint.
+        OSError: The file cannot be written; the error names ``path``.
     """
     if is_stdout(path):
         yield sys.stdout.buffer
         return
     try:
-        if path.endswith("/") or _is_special(path):
+        if path.endswith("/") or _is_not_regular(path):
             with open(path, "wb") as file:
                 yield file
         else:
-            with _replaced(os.path.realpath(path)) as file:
+            with _replacing(os.path.realpath(path)) as file:
                 yield file
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
@@ -51,7 +61,7 @@ def outfile(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def _is_special(path: str) -> bool:
+def _is_not_regular(path: str) -> bool:
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -59,12 +69,12 @@ def _is_special(path: str) -> bool:
 
 
 @contextmanager
-def _replaced(target: str) -> Iterator[IO[bytes]]:
+def _replacing(target: str) -> Iterator[IO[bytes]]:
     name = os.path.basename(target)
     if os.path.exists(target) and (name == CHECKPOINT_FILE or is_written_in_a_cut(name)):
         raise Conflict(f"{target}: a file of this name belongs to a checkpoint; choose another name")
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
-    with _unwound():
+    with _exits_on_signals():
         try:
             with open(temporary, "xb") as file:
                 yield file
@@ -75,12 +85,12 @@ def _replaced(target: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _unwound() -> Iterator[None]:
-    """Within the block, what ends a process by default lets it clean up first."""
+def _exits_on_signals() -> Iterator[None]:
+    """Turn the signals that end a process into :class:`SystemExit` within the block, so that it cleans up."""
     may_set = threading.current_thread() is threading.main_thread()
-    ours = [each for each in _ENDING if may_set and signal.getsignal(each) == signal.SIG_DFL]
+    ours = [each for each in _ENDING_SIGNALS if may_set and signal.getsignal(each) == signal.SIG_DFL]
     for each in ours:
-        signal.signal(each, _end)
+        signal.signal(each, _exit)
     try:
         yield
     finally:
@@ -88,5 +98,5 @@ def _unwound() -> Iterator[None]:
             signal.signal(each, signal.SIG_DFL)
 
 
-def _end(number: int, _: object) -> NoReturn:
+def _exit(number: int, _: object) -> NoReturn:
     raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: bytes, rate, time left. Nothing when that is no terminal."""
+"""Progress of long work: bytes, rate and time left on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -6,28 +6,18 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
+from rich.progress import Progress
 
+from ckptfmt._cli.progress_bar import make_bar
 from ckptfmt._errors import BadCheckpoint
 from ckptfmt._limits import DEFAULT_LIMITS
 from ckptfmt._read.checkpoint import Checkpoint
 from ckptfmt._read.opening import find_checkpoint
-from ckptfmt._text import size_text
 from ckptfmt.stores import ForwardingStore, OpenFile, Store, choose_store
 
 
 class Meter:
-    """Counts bytes of work whose extent may become known later."""
+    """Counts the bytes of work that is done; the total may become known later."""
 
     def __init__(self, bar: Progress | None, what: str) -> None:
         self._bar = bar
@@ -35,51 +25,39 @@ class Meter:
         self._expected = 0
 
     def expect(self, count: int) -> None:
-        """There will be so many bytes, besides those that were expected before."""
+        """Add ``count`` bytes to the total."""
         self._expected += count
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, total=self._expected)
 
     def add(self, count: int) -> None:
+        """Count ``count`` bytes as done."""
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task, count)
 
 
 @contextmanager
 def metered(what: str, *, hidden: bool = False) -> Iterator[Meter]:
-    """Show a bar while the block runs; it is gone afterwards."""
+    """Show a progress bar while the block runs, and remove it at the end."""
     if hidden or sys.stderr is None or not sys.stderr.isatty():
         yield Meter(None, what)
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(binary_units=True),
-        _SpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    with make_bar() as bar:
         yield Meter(bar, what)
 
 
-class _SpeedColumn(ProgressColumn):
-    """Bytes per second, in the units of the other columns."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{size_text(int(speed))}/s")
-
-
 def opened(url: str, meter: Meter) -> Checkpoint:
-    """As :func:`ckptfmt.open`; what is read of its records is told to ``meter``."""
+    """As :func:`ckptfmt.open`; ``meter`` counts what is read of the records."""
     checkpoint = find_checkpoint(counted(choose_store(url), meter.add), DEFAULT_LIMITS)
     checkpoint.check_cut()
     return checkpoint
 
 
 def bytes_to_read(checkpoint: Checkpoint) -> int:
-    """Bytes of all records whose manifest can be read; what cannot be is said when it is read.
-    Raises :class:`StoreError`."""
+    """Bytes of all records whose manifest can be read. Raises :class:`StoreError`.
+
+    A manifest that cannot be read is reported later, by what reads it.
+    """
     total = 0
     for name in checkpoint:
         try:
@@ -90,7 +68,7 @@ def bytes_to_read(checkpoint: Checkpoint) -> int:
 
 
 def counted(store: Store, count: Callable[[int], None]) -> Store:
-    """The same store; what is read of files that are opened is told to ``count``."""
+    """The same store; ``count`` is called with the number of bytes of each read of an opened file."""
     return _CountedStore(store, count)
 
 

@@ -1,10 +1,11 @@
-"""The command ``ckptfmt``: what it says of checkpoints."""
+"""The commands of ``ckptfmt`` that read checkpoints; wrong usage, help and version."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -163,8 +164,8 @@ def test_verify(built: Built, ckptfmt_command: Command) -> None:
     assert "2 problems" in err
 
 
-def test_verify_names_what_belongs_to_nothing(built: Built, ckptfmt_command: Command) -> None:
-    """C40: a file too many does no harm, and is told apart from damage."""
+def test_verify_lists_files_that_belong_to_nothing(built: Built, ckptfmt_command: Command) -> None:
+    """C40: an extra file does no harm, and is not reported as damage."""
     extra = built.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl"
     extra.write_bytes(b"12345")
     status, out, err = ckptfmt_command("verify", built.folder)
@@ -234,16 +235,18 @@ def test_incomplete_or_damaged_is_1(built: Built, ckptfmt_command: Command) -> N
         (["ls", "{tmp}/run/step-1", "tools"], "no participant 'tools'; there are: agent-0, tools/0"),
         (["ls", "{tmp}/run/step-1/{cut}/agent-0"], "name the checkpoint's folder above it"),
         (["cat", "{tmp}/run/step-1", "agent-0", "nobody"], "no record of episode nobody"),
-        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "'r-a1-a2' is no capture key, such as 17-0"),
+        (["cat", "{tmp}/run/step-1", "agent-0", "r-a1-a2"], "'r-a1-a2' is not a capture key, such as 17-0"),
         (["ls", "{tmp}/run/step-1", "[bold]x[/bold]"], "[bold]x[/bold]"),
         (["ls", "s3://bucket/x"], "not there yet"),
         (["ls", "s3:/bucket/x"], "mistyped"),
         (["ls", "a\x1b[31mb"], r"a\x1b[31mb"),
-        ([], "required"),
-        (["ls"], "required"),
-        (["frobnicate", "x"], "invalid choice"),
-        (["ls", "x", "--nope"], "unrecognized"),
-        (["verify", "x", "y"], "unrecognized"),
+        ([], "Missing command"),
+        (["ls"], "Missing argument 'URL'"),
+        (["frobnicate", "x"], "No such command"),
+        (["ls", "x", "--nope"], "No such option: --nope; see ckptfmt ls --help"),
+        (["verify", "x", "--incomplete"], "No such option: --incomplete"),  # no abbreviations
+        (["completion", "bash"], "No such command"),
+        (["verify", "x", "y"], "unexpected extra argument"),
     ],
 )
 def test_wrong_usage_and_not_found_are_2(
@@ -310,8 +313,13 @@ def test_ids_are_data(tmp_path: Path, ckptfmt_command: Command) -> None:
 
 
 def test_version_and_help(ckptfmt_command: Command) -> None:
-    assert ckptfmt_command("--version")[1] == f"ckptfmt {ckptfmt.__version__} ({form()})\n"
-    status, out, _ = ckptfmt_command("--help")
-    assert status == 0
-    commands = ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report", "completion")
-    assert all(each in out for each in (*commands, "exit status"))
+    assert ckptfmt_command("--version") == (0, f"ckptfmt {ckptfmt.__version__} ({form()})\n", "")
+    status, out, err = ckptfmt_command("--help")
+    assert (status, err) == (0, "")
+    for name in ("ls", "show", "cat", "verify", "diff", "export", "copy", "prune", "report"):
+        assert re.search(rf"^  {name} +\w.*\.$", out, re.MULTILINE)  # a whole sentence, nothing is cut
+        for option in ("-h", "--help"):
+            status, help_text, err = ckptfmt_command(name, option)
+            assert (status, err) == (0, "")
+            assert all(each in help_text for each in (f"Usage: ckptfmt {name} ", "--json", "Exit status"))
+    assert "Exit status" in out

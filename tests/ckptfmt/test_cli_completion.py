@@ -1,145 +1,169 @@
-"""Shell completion, and the progress of long work."""
+"""Shell completion of the command ``ckptfmt``: the answers that typer gives, and the scripts it generates."""
 
 from __future__ import annotations
 
 import os
-import pty
-import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from ckptfmt import Limits
-from ckptfmt._cli.arguments import SHELLS
-from ckptfmt._cli.progress import bytes_to_read, counted
-from ckptfmt._read.checkpoint import find_checkpoint
-from ckptfmt.stores import choose_store
-from tests.ckptfmt.building import build, many_records
 from tests.ckptfmt.command import Command
 
-
-def completed(script: str, line: str, folder: Path) -> list[str]:
-    """What bash offers for the last word of ``line``."""
-    words = line.split(" ")
-    quoted = " ".join(f"'{word}'" for word in words)
-    program = (
-        f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _ckptfmt; "
-        'printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    done = subprocess.run(
-        ["bash", "--norc", "-c", program], capture_output=True, text=True, cwd=folder, check=True, timeout=30
-    )
-    assert done.stderr == ""
-    return sorted(done.stdout.split())
+COMMANDS: Final = ["cat", "copy", "diff", "export", "ls", "prune", "report", "show", "verify"]
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed here")
-def test_bash(tmp_path: Path, ckptfmt_command: Command) -> None:
-    status, script, err = ckptfmt_command("completion", "bash")
-    assert (status, err) == (0, "")
-    (tmp_path / "run-1").mkdir()
-    (tmp_path / "run-2").mkdir()
-    assert completed(script, "ckptfmt v", tmp_path) == ["verify"]
-    assert completed(script, "ckptfmt c", tmp_path) == ["cat", "completion", "copy"]
-    assert completed(script, "ckptfmt prune --ke", tmp_path) == ["--keep", "--keep-age"]
-    assert completed(script, "ckptfmt ls run", tmp_path) == ["run-1", "run-2"]
-    assert completed(script, "ckptfmt copy run-1 run-2", tmp_path) == ["run-2"]
-    assert completed(script, "ckptfmt completion ", tmp_path) == ["bash", "fish", "zsh"]
-    assert completed(script, "ckptfmt completion -", tmp_path) == ["--help", "--json", "-h"]
-    assert completed(script, "ckptfmt export run-1 --format ", tmp_path) == ["jsonl", "parquet"]
-    assert completed(script, "ckptfmt export run-1 --output r", tmp_path) == ["run-1", "run-2"]
-    assert completed(script, "ckptfmt --", tmp_path) == ["--help", "--json", "--version"]
+def answer_to_bash(
+    line: str, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[str]]:
+    monkeypatch.setenv("_CKPTFMT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+    status, out, err = ckptfmt_command()
+    assert err == ""
+    return status, out.split()
 
 
-def test_zsh_needs_nothing_done_before(tmp_path: Path, ckptfmt_command: Command) -> None:
-    """Without ``compinit`` in somebody's ``.zshrc`` there is no completion to add one to."""
-    script = ckptfmt_command("completion", "zsh")[1]
-    assert script.index("$+functions[compdef]") < script.index("compinit -i") < script.index("bashcompinit")
-    if shutil.which("zsh") is None:
-        pytest.skip("zsh is not installed here")
-    (tmp_path / "script").write_text(script)
-    done = subprocess.run(
-        ["zsh", "-f", "-c", f"source {tmp_path / 'script'}; print -r -- $_comps[ckptfmt]"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "ZDOTDIR": str(tmp_path)},
-        timeout=30,
-        check=True,
-    )
-    assert (done.stdout.strip(), done.stderr) == ("_bash_complete -F _ckptfmt", "")
+def answer_to_zsh(
+    line: str, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[str]]:
+    monkeypatch.setenv("_CKPTFMT_COMPLETE", "complete_zsh")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    status, out, err = ckptfmt_command()
+    assert err == ""
+    if out == "_files\n":
+        return status, []
+    assert out.startswith("_arguments '*: :((")
+    rows = out.removeprefix("_arguments '*: :((").removesuffix("))'\n").splitlines()
+    return status, [row.split('"')[1] for row in rows]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_each_script_is_one_that_its_shell_reads(
-    tmp_path: Path, ckptfmt_command: Command, shell: str
+def answer_to_fish(
+    line: str, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, list[str]]:
+    monkeypatch.setenv("_CKPTFMT_COMPLETE", "complete_fish")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "is-args")
+    nothing_to_offer, out, err = ckptfmt_command()
+    assert (out.strip(), err) == ("", "")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    status, out, err = ckptfmt_command()
+    assert err == ""
+    words = [row.split("\t")[0] for row in out.splitlines() if row]
+    assert nothing_to_offer == (0 if words else 1)
+    return status, words
+
+
+Answer = Callable[[str, Command, pytest.MonkeyPatch], tuple[int, list[str]]]
+
+
+@pytest.mark.parametrize("answer", [answer_to_bash, answer_to_zsh, answer_to_fish])
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ckptfmt ", COMMANDS),
+        ("ckptfmt v", ["verify"]),
+        ("ckptfmt --json c", ["cat", "copy"]),
+        ("ckptfmt --v", ["--version"]),
+        ("ckptfmt --", ["--help", "--install-completion", "--json", "--show-completion", "--version"]),
+        ("ckptfmt prune --ke", ["--keep", "--keep-age"]),
+        ("ckptfmt ls run --", ["--help", "--json"]),
+        ("ckptfmt export run --format ", ["jsonl", "parquet"]),
+        ("ckptfmt export run --format p", ["parquet"]),
+        ("ckptfmt ls r", []),  # the shell completes paths itself
+        ("ckptfmt export run --output r", []),
+    ],
+)
+def test_what_is_offered(
+    answer: Answer,
+    line: str,
+    expected: list[str],
+    ckptfmt_command: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    status, script, _ = ckptfmt_command("completion", shell)
-    assert status == 0
-    assert ckptfmt_command.json("completion", shell) == (0, {"shell": shell, "script": script})
-    assert all(word in script for word in ("prune", "keep-age", "dry-run", "jsonl parquet"))
+    status, words = answer(line, ckptfmt_command, monkeypatch)
+    assert (status, sorted(words)) == (0, expected)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_each_shell(
+    shell: str, tmp_path: Path, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_CKPTFMT_COMPLETE", f"source_{shell}")
+    status, script, err = ckptfmt_command()
+    assert (status, err) == (0, "")
+    assert f"_CKPTFMT_COMPLETE=complete_{shell}" in script
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed here")
     (tmp_path / "script").write_text(script)
     subprocess.run([shell, "-n", str(tmp_path / "script")], check=True, timeout=30)
 
 
-def test_an_unknown_shell_is_wrong_usage(ckptfmt_command: Command) -> None:
-    assert ckptfmt_command.refused("completion", "tcsh")[0] == 2
-
-
-def on_a_terminal(*argv: str) -> tuple[int, str, str]:
-    """Run the command with a terminal as standard error; status, stdout, and what the terminal got."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ckptfmt", *argv],
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+def in_bash(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line in a bash that finds this ``ckptfmt`` on its path, with ``folder`` as home."""
+    program = folder / "bin" / "ckptfmt"
+    if not program.exists():
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ckptfmt "$@"\n')
+        program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    pythonpath = os.pathsep.join(each for each in sys.path if each)
+    environment = {**os.environ, "HOME": str(folder), "PATH": path, "PYTHONPATH": pythonpath}
+    return subprocess.run(
+        ["bash", "--norc", "-c", line],
+        capture_output=True,
         text=True,
+        env=environment,
+        cwd=folder,
+        check=True,
+        timeout=30,
     )
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 4096):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    out = process.communicate(timeout=30)[0]
-    return process.returncode, out, shown.decode()
 
 
-def test_progress_adds_up_to_what_is_read(tmp_path: Path) -> None:
-    told: list[int] = []
-    store = counted(choose_store(build(tmp_path / "step-1", many_records(50)).folder), told.append)
-    checkpoint = find_checkpoint(store, Limits())
-    assert checkpoint.verify().ok
-    total = bytes_to_read(checkpoint)
-    assert total == sum(part.manifest.bytes for part in checkpoint.values())
-    assert total <= sum(told) < 1.5 * total  # the index, too
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed here")
 
 
-@pytest.mark.parametrize("command", ["verify", "copy", "export", "report", "diff", "cat", "prune"])
-def test_progress_is_for_terminals(tmp_path: Path, ckptfmt_command: Command, command: str) -> None:
-    folder = str(build(tmp_path / "run" / "step-1", many_records(50)).folder)
-    other = str(build(tmp_path / "run" / "step-2", [*many_records(49), *many_records(1, 600, "s")]).folder)
-    argv = {
-        "diff": [command, folder, other],
-        "cat": [command, folder],
-        "prune": [command, str(tmp_path / "run"), "--verify", "--keep", "2"],
-        "verify": [command, folder],
-        "copy": [command, folder, str(tmp_path / "copy")],
-        "export": [command, folder, "-o", str(tmp_path / "x.jsonl")],
-        "report": [command, folder, "-o", str(tmp_path / "x.html")],
-    }[command]
-    status, out, shown = on_a_terminal(*argv, "--json")
-    assert status == (1 if command == "diff" else 0)
-    assert out.count("\n") == (101 if command == "cat" else 1)
-    assert command in shown
-    assert "KiB" in shown
-    assert re.search(r" [kM]B", shown) is None  # one kind of units
-    again, _, err = ckptfmt_command(*argv)
-    assert (again, err) == (status, "")
+@needs_bash
+def test_bash_completes_with_the_shown_script(tmp_path: Path) -> None:
+    done = in_bash(
+        'eval "$(ckptfmt --show-completion)"\n'
+        "COMP_WORDS=(ckptfmt prune --ke); COMP_CWORD=2\n"
+        '_ckptfmt_completion ckptfmt; echo "${COMPREPLY[@]}"',
+        tmp_path,
+    )
+    assert (done.stdout.split(), done.stderr) == (["--keep", "--keep-age"], "")
+
+
+@needs_bash
+def test_completion_is_installed_for_bash(tmp_path: Path) -> None:
+    done = in_bash("ckptfmt --install-completion; true", tmp_path)
+    assert "bash completion installed in" in done.stdout
+    assert done.stderr == ""
+    (script,) = (tmp_path / ".bash_completions").iterdir()
+    assert "complete -o default -F _ckptfmt_completion ckptfmt" in script.read_text()
+    assert str(script) in (tmp_path / ".bashrc").read_text()
+
+
+@pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])
+def test_an_unknown_shell_is_wrong_usage(
+    option: str, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shellingham.detect_shell", lambda: ("tcsh", "/bin/tcsh"))
+    status, err = ckptfmt_command.refused(option)
+    assert status == 2
+    assert "tcsh" in err
+    status, found = ckptfmt_command.json(option)
+    assert (status, found["error"]["code"]) == (2, "usage")
+
+
+def test_an_unknown_request_of_a_shell_is_an_error(
+    ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_CKPTFMT_COMPLETE", "complete_tcsh")
+    status, out, err = ckptfmt_command()
+    assert status != 0
+    assert (out, err.count("\n")) == ("", 1)

@@ -29,7 +29,7 @@ def test_copy(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
     assert found["digest"] == ckptfmt.open(target).digest
 
 
-def test_copy_that_cannot_be(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
+def test_copy_that_is_refused(built: Built, tmp_path: Path, ckptfmt_command: Command) -> None:
     other = build(tmp_path / "other")
     status, err = ckptfmt_command.refused("copy", built.folder, other.folder)
     assert status == 2
@@ -71,11 +71,13 @@ def test_prune(tmp_path: Path, ckptfmt_command: Command) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--keep", "0"], "no number from 1"),
-        (["--keep", "x"], "no number from 1"),
+        (["--keep", "0"], "not a whole number from 1"),
+        (["--keep"], "requires an argument; see ckptfmt prune --help"),
+        (["--kee", "1"], "No such option: --kee"),
+        (["--keep", "x"], "not a whole number from 1"),
         (["--keep-age", "7"], "write 90s, 30m, 12h or 7d"),
-        (["--min-age", "-1d"], "expected one argument"),
-        (["--min-age", "inf"], "no age"),
+        (["--min-age", "-1d"], "not an age"),
+        (["--min-age", "inf"], "not an age"),
         (["--min-age", "9" * 400 + "d"], "too long"),
         (["--keep-age", "9" * 400 + "s"], "too long"),
     ],
@@ -91,7 +93,7 @@ def test_prune_of_nothing(tmp_path: Path, ckptfmt_command: Command) -> None:
     assert ckptfmt_command("prune", tmp_path)[:2] == (0, "0 files, 0 bytes removed\n")
 
 
-def test_json_names_whole_places(
+def test_json_holds_absolute_paths(
     built: Built, tmp_path: Path, ckptfmt_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -100,7 +102,7 @@ def test_json_names_whole_places(
     assert ckptfmt_command.json("copy", "run/step-1", "copy")[1]["url"] == str(tmp_path / "copy")
 
 
-def test_one_is_no_plural(tmp_path: Path, ckptfmt_command: Command) -> None:
+def test_a_count_of_one_is_singular(tmp_path: Path, ckptfmt_command: Command) -> None:
     one = checkpoint(tmp_path / "run", 1)
     extra = one.cut_folder / "agent-0" / f"records-{'0' * 64}.jsonl"
     extra.write_bytes(b"12345")

@@ -138,13 +138,13 @@ def test_a_report_of_a_damaged_checkpoint_is_1(
 def test_a_report_reads_nothing_when_it_cannot_be_written(
     built: Built, tmp_path: Path, ckptfmt_command: Command
 ) -> None:
-    records_file(built).unlink()  # whoever reads finds that first
+    records_file(built).unlink()  # reading would report that first
     status, err = ckptfmt_command.refused("report", built.folder, "-o", tmp_path / "no" / "x.html")
     assert status == 2
     assert f"cannot write {tmp_path}/no/x.html: No such" in err
 
 
-def test_standard_output_has_names(built: Built, ckptfmt_command: Command) -> None:
+def test_names_of_standard_output(built: Built, ckptfmt_command: Command) -> None:
     lines = ckptfmt_command("export", built.folder)[1]
     for name in ("-", "/dev/stdout"):
         assert ckptfmt_command("export", built.folder, "-o", name) == (0, lines, "")
@@ -155,7 +155,17 @@ def test_standard_output_has_names(built: Built, ckptfmt_command: Command) -> No
     assert not os.path.exists("-")
 
 
-def test_what_is_no_regular_file_is_written_to(
+def test_the_file_to_write_is_not_an_option(built: Built, ckptfmt_command: Command) -> None:
+    for argv in (["export", built.folder, "-o", "--format"], ["report", built.folder, "-o", "-x"]):
+        status, err = ckptfmt_command.refused(*argv)
+        assert status == 2
+        assert "is an option; write ./-" in err
+    status, err = ckptfmt_command.refused("export", built.folder, "--format", "csv")
+    assert status == 2
+    assert "'csv' is not one of 'jsonl', 'parquet'" in err
+
+
+def test_a_fifo_a_link_or_a_device_is_written_to(
     built: Built, tmp_path: Path, ckptfmt_command: Command
 ) -> None:
     lines = ckptfmt_command("export", built.folder)[1]

@@ -214,8 +214,8 @@ def test_a_copy_that_was_killed_goes_on(built: Built, target: Path) -> None:
             assert ckptfmt.open(target).verify().ok
     ckptfmt.copy(built.folder, target)
     assert ckptfmt.open(target).verify().ok
-    for leftover in ckptfmt.list(target.parent).orphans:
-        assert leftover.kind == "temporary"
+    for orphan in ckptfmt.list(target.parent).orphans:
+        assert orphan.kind == "temporary"
     ckptfmt.prune(target.parent, minimum_age=0.0)
     assert same_files(built.folder, target)
 

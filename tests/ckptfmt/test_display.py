@@ -69,7 +69,7 @@ def test_a_run(built: Built) -> None:
     ckptfmt.create_cut(run / "step-3", "step-3")
     listing = ckptfmt.list(run)
     for shown in (repr(listing), Tags(htmls(listing)).text):
-        assert all(word in shown for word in ("step-1", "step-2", "complete", "incomplete", "1 leftover"))
+        assert all(word in shown for word in ("step-1", "step-2", "complete", "incomplete", "1 orphan"))
     lines = repr(listing).splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
         *("checkpoint", "step-1", "step-2", "step-3", "checkpoint.json:", "1")

@@ -142,7 +142,7 @@ def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
     assert "orphans" in repr(listing)
 
 
-def test_nothing_of_a_damaged_checkpoint_is_called_a_leftover(run: Path) -> None:
+def test_nothing_of_a_damaged_checkpoint_is_called_an_orphan(run: Path) -> None:
     unreadable = checkpoint(run, 1)
     (unreadable.folder / "checkpoint.json").write_bytes(b"x")
     damaged = checkpoint(run, 2)
@@ -153,8 +153,8 @@ def test_nothing_of_a_damaged_checkpoint_is_called_a_leftover(run: Path) -> None
     manifest = other.cut_folder / "agent-0" / "manifest.json"
     write(run / "x" / "y", [record("r")], checkpoint_id="step-4")
     (run / "x" / "y" / "agent-0" / "manifest.json").replace(manifest)
-    leftovers = ckptfmt.list(run).orphans
-    assert [each.path for each in leftovers if not each.path.startswith("x/")] == []
+    orphans = ckptfmt.list(run).orphans
+    assert [each.path for each in orphans if not each.path.startswith("x/")] == []
 
 
 def test_a_run_in_a_run_is_left_alone(run: Path) -> None:

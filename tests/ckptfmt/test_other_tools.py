@@ -217,9 +217,9 @@ def test_the_export_is_read_without_a_hint() -> None:
 
 
 def test_the_manifests_name_the_files_that_count(folder: Path) -> None:
-    leftover = next(folder.glob("run/*/*/env")) / f"records-{'0' * 64}.jsonl.zst"
-    leftover.write_bytes(b"")
-    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("records-*") if path != leftover)
+    orphan = next(folder.glob("run/*/*/env")) / f"records-{'0' * 64}.jsonl.zst"
+    orphan.write_bytes(b"")
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("records-*") if path != orphan)
     assert sorted(_shell("Which files", "jq")) == found
     assert len(found) == 2
 

@@ -128,7 +128,7 @@ def test_when_nothing_is_good_nothing_goes(run: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_leftovers_go_when_they_are_old_enough(run: Path) -> None:
+def test_orphans_go_when_they_are_old_enough(run: Path) -> None:
     built = checkpoint(run, 1)
     before = files_below(run)
     zombie = ckptfmt.create_cut(built.folder, "step-1")

@@ -1,4 +1,4 @@
-"""``ls``, ``show``, ``cat``, ``verify`` and ``diff``: they only look."""
+"""The commands that only read: ``ls``, ``show``, ``cat``, ``verify`` and ``diff``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_NAMES: Final = 20
 
 
 def chosen(checkpoint: Checkpoint, name: str) -> ParticipantCheckpoint:
-    """The participant ``name``; the error says which there are."""
+    """The participant ``name``. Raises :class:`NotFound`, which lists the participants that exist."""
     if name not in checkpoint:
         names = list(checkpoint)
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -41,6 +41,7 @@ def chosen(checkpoint: Checkpoint, name: str) -> ParticipantCheckpoint:
 
 
 def ls(arguments: Arguments, output: Output) -> int:
+    """List the checkpoints of a run, the participants of a checkpoint, or the records of a participant."""
     try:
         checkpoint = open_checkpoint(arguments.url)
     except (NotFound, StoreError) as error:
@@ -49,7 +50,7 @@ def ls(arguments: Arguments, output: Output) -> int:
         try:
             return _ls_run(arguments, output)
         except NotFound:
-            if isinstance(error, StoreError):  # of this checkpoint, not of one in a run
+            if isinstance(error, StoreError):  # a checkpoint that cannot be read, not an empty run
                 raise error from None
             raise
     if arguments.participant is not None:
@@ -80,8 +81,10 @@ def _ls_run(arguments: Arguments, output: Output) -> int:
 
 
 def _participants(checkpoint: Checkpoint, command: str) -> tuple[list[dict[str, Any]], int]:
-    """One row for each participant, and the exit status: a damaged one is named, and does not hide the
-    others."""
+    """One row for each participant, and the exit status.
+
+    A damaged participant is reported, and the others are listed all the same.
+    """
     rows: list[dict[str, Any]] = []
     status = 0
     for name in checkpoint:
@@ -123,7 +126,7 @@ def _participants_table(rows: list[dict[str, Any]], output: Output) -> None:
 
 
 def _ls_participant(part: ParticipantCheckpoint, output: Output) -> int:
-    """From the index alone: no record is read."""
+    """List the records of a participant from its index; no record is read."""
     index = part.index
     rows = list(zip(index.episode, index.boundary, index.length, strict=True))
     output.table(("episode", "boundary", "bytes"), rows)
@@ -133,6 +136,7 @@ def _ls_participant(part: ParticipantCheckpoint, output: Output) -> int:
 
 
 def show(arguments: Arguments, output: Output) -> int:
+    """Describe a checkpoint, or one of its participants."""
     checkpoint = open_checkpoint(arguments.url)
     if arguments.participant is not None:
         return _show_participant(chosen(checkpoint, arguments.participant), output)
@@ -196,6 +200,7 @@ def _show_participant(part: ParticipantCheckpoint, output: Output) -> int:
 
 
 def cat(arguments: Arguments, output: Output) -> int:
+    """Print stored records, one line of JSON each."""
     with metered("cat", hidden=sys.stdout.isatty()) as meter:
         checkpoint = opened(arguments.url, meter)
         if arguments.participant is not None and arguments.episode is not None:
@@ -216,8 +221,8 @@ def _episode(key: str) -> EpisodeId:
         return EpisodeId.from_capture_key(key)
     except InvalidId:
         raise InvalidId(
-            f"{ascii(key)[:200]} is no capture key, such as 17-0 or 17-0-a1; "
-            "ckptfmt ls CHECKPOINT PARTICIPANT names those there are"
+            f"{ascii(key)[:200]} is not a capture key, such as 17-0 or 17-0-a1; "
+            "ckptfmt ls CHECKPOINT PARTICIPANT lists the capture keys"
         ) from None
 
 
@@ -231,6 +236,7 @@ def _print_lines(parts: list[ParticipantCheckpoint], output: Output) -> int:
 
 
 def verify(arguments: Arguments, output: Output) -> int:
+    """Read and check every byte of a checkpoint."""
     with metered("verify") as meter:
         report = _verified(arguments.url, meter)
     if not report.ok:
@@ -241,11 +247,11 @@ def verify(arguments: Arguments, output: Output) -> int:
     else:
         said = "" if report.complete else f"; {_NOT_COMPLETE}"
         output.line(f"{arguments.url}: every byte is what was written{said}")
-        _tell_orphans(arguments.url, output)
+        _list_orphans(arguments.url, output)
         if not report.complete and not arguments.incomplete_ok:
             complain(
                 f"ckptfmt verify: {arguments.url}: {_NOT_COMPLETE}, or the file is lost; restore from "
-                "another checkpoint or copy, or say --incomplete-ok where none is expected"
+                "another checkpoint or copy, or add --incomplete-ok if the file is not expected"
             )
     output.result(
         {
@@ -261,12 +267,12 @@ def _problems_text(report: Report) -> str:
     first = report.problems[0]
     text = f"{count_text(len(report.problems), 'problem')}; the first: {first.message}"
     if all(each.code == Unsupported.code for each in report.problems):
-        return text  # it says itself what reads it
+        return text  # the message itself says what can read it
     return f"{text}; restore from another checkpoint or copy"
 
 
 def _verified(url: str, meter: Meter) -> Report:
-    """As :func:`ckptfmt.verify`, metered."""
+    """As :func:`ckptfmt.verify`, with progress."""
     try:
         checkpoint = find_checkpoint(counted(choose_store(url), meter.add), DEFAULT_LIMITS)
         meter.expect(bytes_to_read(checkpoint))
@@ -275,8 +281,8 @@ def _verified(url: str, meter: Meter) -> Report:
     return checkpoint.verify()
 
 
-def _tell_orphans(url: str, output: Output) -> None:
-    """A file too many is no damage, but somebody may wonder."""
+def _list_orphans(url: str, output: Output) -> None:
+    """List the files that belong to nothing: they are not damage, but a reader may ask what they are."""
     store = choose_store(url)
     body = find_checkpoint(store, DEFAULT_LIMITS).body
     if body is not None:
@@ -287,6 +293,7 @@ def _tell_orphans(url: str, output: Output) -> None:
 
 
 def diff(arguments: Arguments, output: Output) -> int:
+    """Show the records that differ between two checkpoints."""
     with metered("diff") as meter:
         left, right = opened(arguments.url, meter), opened(arguments.other, meter)
         meter.expect(bytes_to_read(left) + bytes_to_read(right))
