@@ -20,17 +20,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ckptfmt._errors import (
+from ckptfmt import (
+    BadInput,
     CheckpointError,
     Conflict,
-    InexactValue,
     InvalidId,
-    LimitExceeded,
     OutcomeUnknown,
-    SnapshotChanged,
     Stopped,
     StoreError,
-    UnusableDirectory,
 )
 
 _log = logging.getLogger("ckptctl")
@@ -202,7 +199,9 @@ def control_error(error: BaseException) -> ControlError:
     """
     if isinstance(error, ControlError):
         return error
-    if isinstance(error, (InexactValue, SnapshotChanged, LimitExceeded)):
+    if isinstance(error, InvalidId):
+        return ControlError("invalid_request", str(error))
+    if isinstance(error, BadInput):
         details = {"episode": getattr(error, "episode", None), "path": getattr(error, "path", None)}
         return ControlError("export_failed", str(error), details=details)
     if isinstance(error, Stopped):
@@ -211,12 +210,8 @@ def control_error(error: BaseException) -> ControlError:
         return ControlError("checkpoint_conflict", str(error))
     if isinstance(error, OutcomeUnknown):
         return ControlError("outcome_unknown", str(error))
-    if isinstance(error, UnusableDirectory):
-        return ControlError("invalid_checkpoint_state", str(error))
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError) and error.retryable:
         return ControlError("store_unusable", str(error))
-    if isinstance(error, InvalidId):
-        return ControlError("invalid_request", str(error))
     if isinstance(error, CheckpointError):
         return ControlError("invalid_checkpoint_state", str(error), details={"reason": error.code})
     _log.error("an unexpected error became internal_error", exc_info=error)
@@ -225,6 +220,8 @@ def control_error(error: BaseException) -> ControlError:
 
 def reading_error(error: BaseException) -> ControlError:
     """The wire form of an error while a checkpoint is read: what stays wrong with it is its state."""
-    if isinstance(error, CheckpointError) and not error.retryable:
+    if isinstance(error, CheckpointError):
+        if error.retryable:
+            return control_error(error)
         return ControlError("invalid_checkpoint_state", str(error), details={"reason": error.code})
     return control_error(error)

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ckptfmt._cli.app import PROGRAM, Job
+from ckptfmt._cli.arguments import WrongUsage
 from ckptfmt._cli.output import Output, complain, discard
-from ckptfmt._cli.parsing import WrongUsage, parse, split_json_option
+from ckptfmt._cli.parsing import parse, split_json_option
 from ckptfmt._errors import BadCheckpoint, CheckpointError
 
 _GOOD: Final = 0

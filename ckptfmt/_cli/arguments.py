@@ -16,6 +16,18 @@ _AGE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+class WrongUsage(Exception):
+    """A command line that cannot be carried out, whatever the data.
+
+    Attributes:
+        program: The program and the command, as far as it is known.
+    """
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"{message.rstrip('.')}; see {program} --help")
+        self.program = program
+
+
 class Format(StrEnum):
     """The formats of an exported table."""
 

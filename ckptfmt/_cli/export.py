@@ -7,12 +7,11 @@ import sys
 from dataclasses import asdict
 from typing import IO, Any, Final
 
-from ckptfmt._cli.arguments import Arguments
+from ckptfmt._cli.arguments import Arguments, WrongUsage
 from ckptfmt._cli.output import Output, complain
 from ckptfmt._cli.output_file import STDOUT, is_stdout, outfile
 from ckptfmt._cli.progress import bytes_to_read, metered, opened
 from ckptfmt._cli.reading import chosen
-from ckptfmt._errors import Unsupported
 from ckptfmt._read.columns import arrow_schema, batches, json_line, library
 from ckptfmt._read.participant import ParticipantCheckpoint
 from ckptfmt._show.html_report import make_page
@@ -35,7 +34,7 @@ def export(arguments: Arguments, output: Output) -> int:
     as_parquet = (arguments.format or _format_of(path)) == "parquet"
     to_stdout = is_stdout(path)
     if as_parquet and to_stdout:
-        raise Unsupported("parquet is written to a file; name it with --output")
+        raise WrongUsage("ckptfmt export", "parquet is written to a file; name it with --output")
     with metered("export", hidden=to_stdout and sys.stdout.isatty()) as meter:
         checkpoint = opened(arguments.url, meter)
         names = list(checkpoint) if arguments.participant is None else [arguments.participant]
@@ -77,8 +76,9 @@ def report(arguments: Arguments, output: Output) -> int:
 def _format_of(path: str) -> str:
     ending = os.path.splitext(path)[1].lower()
     if ending not in _FORMATS:
-        raise Unsupported(
-            f"{path}: there is no table format for this suffix; use .jsonl or .parquet, or add --format"
+        raise WrongUsage(
+            "ckptfmt export",
+            f"{path}: there is no table format for this suffix; use .jsonl or .parquet, or add --format",
         )
     return _FORMATS[ending]
 

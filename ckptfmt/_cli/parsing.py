@@ -11,21 +11,10 @@ import typer
 from typer.main import get_command
 
 from ckptfmt._cli.app import JSON_OPTION, PROGRAM, Job, app
+from ckptfmt._cli.arguments import WrongUsage
 from ckptfmt._cli.output import Output, complain
 
 _INTERRUPTED: Final = 130  # typer returns it for an interrupt
-
-
-class WrongUsage(Exception):
-    """A command line that cannot be read.
-
-    Attributes:
-        program: The program and the command, as far as it is known.
-    """
-
-    def __init__(self, program: str, message: str) -> None:
-        super().__init__(f"{message.rstrip('.')}; see {program} --help")
-        self.program = program
 
 
 def split_json_option(words: Sequence[str]) -> tuple[list[str], bool]:

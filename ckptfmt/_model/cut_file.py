@@ -69,8 +69,7 @@ def load_cut(layout: CheckpointLayout, *, digest: str | None = None) -> Cut:
 
     Raises like :func:`read_cut`.
     """
-    fields, found = unseal(
-        layout.read_cut_file(DEFAULT_LIMITS.manifest_bytes), layout.cut_file, required=digest
-    )
+    data = layout.read_cut_file(DEFAULT_LIMITS.manifest_bytes, is_named=digest is not None)
+    fields, found = unseal(data, layout.cut_file, required=digest)
     store = layout.store.at(layout.cut) if layout.cut else layout.store
     return Cut(store.url, name_of(store), found, fields.label("checkpoint_id"), fields.text("word"))

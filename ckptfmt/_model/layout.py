@@ -133,23 +133,27 @@ class CheckpointLayout:
         Raises :class:`NotFound` when there is no such folder, :class:`Incomplete` when the folder has none,
         :class:`Damaged`, :class:`StoreError`.
         """
-        missing = f"there is none in {self.store.url}: the checkpoint was not completed"
-        with self._own_file(CHECKPOINT_FILE, missing):
-            return self.store.read(CHECKPOINT_FILE, limit)
-
-    def read_cut_file(self, limit: int) -> bytes:
-        """The bytes of ``cut.json``. Raises like :meth:`read_checkpoint_file`."""
-        where = f"{self.store.url}/{self.cut}" if self.cut else self.store.url
-        with self._own_file(self.cut_file, f"there is none in {where}; this is not the folder of the cut"):
-            return self.store.read(self.cut_file, limit)
-
-    @contextmanager
-    def _own_file(self, file: str, if_missing: str) -> Iterator[None]:
         try:
-            with reading(file, if_missing):
-                yield
+            missing = f"there is none in {self.store.url}: the checkpoint was not completed"
+            with reading(CHECKPOINT_FILE, missing):
+                return self.store.read(CHECKPOINT_FILE, limit)
         except Incomplete:
             self.store.entries("")  # raises NotFound when the folder itself is not there
+            raise
+
+    def read_cut_file(self, limit: int, *, is_named: bool) -> bytes:
+        """The bytes of ``cut.json``.
+
+        ``is_named``: whether ``checkpoint.json`` names the cut, so that even a missing folder is damage. Raises like
+        :meth:`read_checkpoint_file`, but no :class:`NotFound` when it is named.
+        """
+        where = f"{self.store.url}/{self.cut}" if self.cut else self.store.url
+        try:
+            with reading(self.cut_file, f"there is none in {where}; this is not the folder of the cut"):
+                return self.store.read(self.cut_file, limit)
+        except Incomplete:
+            if not is_named:
+                self.store.entries(self.folder)  # raises NotFound when the folder itself is not there
             raise
 
 

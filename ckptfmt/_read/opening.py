@@ -119,6 +119,10 @@ def _folder_of(entry: Entry) -> str:
     return entry.path.rpartition("/")[0]
 
 
+def _may_hold_records(folder: str) -> bool:
+    return not folder or ("/" not in folder and is_participant_name(folder))
+
+
 def _belongs_further_down(store: Store, folder: str) -> bool:
     """Whether the manifest in this folder is that of a participant of some folder between ours and it."""
     file = f"{folder}/{MANIFEST_FILE}"
@@ -135,7 +139,7 @@ def _nothing_here(store: Store, entries: Sequence[Entry]) -> NotFound | Incomple
         return NotFound(f"{store.url}: this is the folder of one participant; open the folder above it")
     if any(_is_in_a_child(entry, CHECKPOINT_FILE) for entry in entries):
         return NotFound(f"{store.url}: this folder holds checkpoints and is none itself; name one of them")
-    if any(holds_records(entry.name) and entry.path.count("/") <= 1 for entry in entries):
+    if any(holds_records(entry.name) and _may_hold_records(_folder_of(entry)) for entry in entries):
         return Incomplete(
             f"{MANIFEST_FILE}: there is none in {store.url}, only records: nothing was committed",
             file=MANIFEST_FILE,

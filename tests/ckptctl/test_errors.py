@@ -59,6 +59,10 @@ FORMAT_ERRORS = [
     (ckptfmt.Incomplete("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
     (ckptfmt.NotFound("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
     (ckptfmt.Unsupported("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
+    (ckptfmt.BadCheckpoint("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
+    (ckptfmt.UnsupportedStore("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
+    (ckptfmt.MissingLibrary("m"), "invalid_checkpoint_state", "invalid_checkpoint_state"),
+    (ckptfmt.BadInput("m"), "export_failed", "invalid_checkpoint_state"),
 ]
 """An error of the format package, its code while storing, and its code while reading."""
 

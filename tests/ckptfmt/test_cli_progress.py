@@ -41,19 +41,6 @@ def on_a_terminal(*argv: str) -> tuple[int, str, str]:
     return process.returncode, out, shown.decode()
 
 
-def test_rich_is_imported_for_a_terminal_alone(tmp_path: Path) -> None:
-    folder = build(tmp_path / "step-1").folder
-    program = (
-        "import sys\n"
-        "from ckptfmt._cli import main\n"
-        f"for argv in (['--help'], ['ls', {str(folder)!r}], ['verify', {str(folder)!r}]):\n"
-        "    assert main(argv) == 0\n"
-        "print('rich' in sys.modules, file=sys.stderr)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=30, check=True)
-    assert done.stderr == b"False\n"
-
-
 def test_progress_adds_up_to_what_is_read(tmp_path: Path) -> None:
     told: list[int] = []
     store = counted(choose_store(build(tmp_path / "step-1", many_records(50)).folder), told.append)

@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 
 import ckptfmt
-from ckptfmt import Damaged, EpisodeId, Record, Unsupported
+from ckptfmt import Damaged, EpisodeId, MissingLibrary, Record
 from ckptfmt._read import columns as frames
 from tests.ckptfmt.building import build, many_records, write
 
@@ -99,5 +99,5 @@ def test_a_missing_library_is_named_with_the_extra(
         "pandas": checkpoint.to_pandas,
         "polars": checkpoint.to_polars,
     }[missing]
-    with pytest.raises(Unsupported, match=rf"needs {missing}.*pip install 'ckptfmt\[frames\]'"):
+    with pytest.raises(MissingLibrary, match=rf"needs {missing}.*pip install 'ckptfmt\[frames\]'"):
         convert()

@@ -40,6 +40,10 @@ _PROMISED = {
 _OF_PYTHON_TOO = {"open", "list"}
 """Public as ``ckptfmt.open`` and ``ckptfmt.list``, never by their bare names."""
 _CODES = {
+    "BadCheckpoint": ("bad_checkpoint", False),
+    "BadInput": ("bad_input", False),
+    "MissingLibrary": ("missing_library", False),
+    "UnsupportedStore": ("unsupported_store", False),
     "InexactValue": ("inexact_value", False),
     "Damaged": ("damaged", False),
     "Incomplete": ("incomplete", False),
@@ -104,11 +108,24 @@ def test_every_error_pickles_with_its_attributes(error: ckptfmt.CheckpointError)
     assert vars(copy) == vars(error)
 
 
+def test_errors_are_grouped_by_what_a_caller_does() -> None:
+    groups: dict[type[ckptfmt.CheckpointError], set[str]] = {
+        ckptfmt.StoreError: {"UnusableDirectory", "UnsupportedStore"},
+        ckptfmt.BadCheckpoint: {"Damaged", "Incomplete", "Unsupported"},
+        ckptfmt.BadInput: {"InexactValue", "LimitExceeded", "SnapshotChanged", "InvalidId"},
+    }
+    for group, names in groups.items():
+        assert {each.__name__ for each in group.__subclasses__()} == names
+        assert all(not getattr(ckptfmt, name).__subclasses__() for name in names)
+    singles = {"Conflict", "OutcomeUnknown", "NotFound", "Stopped", "MissingLibrary"}
+    found = {each.__name__ for each in ckptfmt.CheckpointError.__subclasses__()}
+    assert found == singles | {each.__name__ for each in groups}
+
+
 def test_errors_that_callers_know_by_another_name() -> None:
     assert issubclass(ckptfmt.NotFound, KeyError)
     assert issubclass(ckptfmt.InvalidId, ValueError)
-    assert issubclass(ckptfmt.Incomplete, ckptfmt.Damaged)
-    assert issubclass(ckptfmt.UnusableDirectory, ckptfmt.StoreError)
+    assert issubclass(ckptfmt.MissingLibrary, ImportError)
 
 
 def test_importing_the_format_imports_nothing_heavy() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptfmt import Conflict, SnapshotChanged, StoreError, Unsupported, UnusableDirectory, Writer
+from ckptfmt import Conflict, SnapshotChanged, StoreError, UnsupportedStore, UnusableDirectory, Writer
 from ckptfmt.testing import Fault, failing_disk
 from ckptfmt.testing._faulty_disk import DiskCall, Operation
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
@@ -251,9 +251,9 @@ def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
 def test_a_file_system_without_hard_links_is_refused(tmp_path: Path, number: int) -> None:
     (tmp_path / "there").mkdir()
     with failing_disk(Fault("link", number, times=None)):
-        with pytest.raises(Unsupported, match="no hard links"):
+        with pytest.raises(UnsupportedStore, match="no hard links"):
             write(tmp_path / "x", [record("r")])
-        with pytest.raises(Unsupported, match="no hard links"):
+        with pytest.raises(UnsupportedStore, match="no hard links"):
             ckptfmt.check_directory(tmp_path / "there")
     assert not [name for name in files_below(tmp_path) if "manifest" in name or ".tmp" in name]
 
