@@ -1,8 +1,9 @@
 """Exact, durable checkpoints of rollouts in flight, as files.
 
-A participant streams its records with :func:`create`; :func:`publish` names the participants of a checkpoint in
-``checkpoint.json``; :func:`open` reads any of it back, and :func:`verify` checks every byte. FORMAT.md specifies the
-bytes. :mod:`ckptfmt.stores` holds the places where files can be stored, :mod:`ckptfmt.testing` what tests need.
+A participant streams its records with :func:`create`; :func:`publish` names the participants of a checkpoint
+in ``checkpoint.json``; :func:`open` reads any of it back, and :func:`verify` checks every byte. FORMAT.md
+specifies the bytes. :mod:`ckptfmt.stores` holds the places where files can be stored, :mod:`ckptfmt.testing`
+what tests need.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ckptfmt._model.checkpoint_file import (
 )
 from ckptfmt._model.cut_file import Cut, read_cut
 from ckptfmt._model.index_rows import Rows
+from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout, RunLayout
 from ckptfmt._model.manifest import Manifest, Segment
 from ckptfmt._model.names import check_participant_name
 from ckptfmt._model.record_line import Record
@@ -82,6 +84,7 @@ __all__ = [
     "CheckpointBody",
     "CheckpointDiff",
     "CheckpointError",
+    "CheckpointLayout",
     "Compression",
     "Conflict",
     "CopyResult",
@@ -115,6 +118,7 @@ __all__ = [
     "PartWriter",
     "ParticipantCheckpoint",
     "ParticipantDiff",
+    "ParticipantLayout",
     "ParticipantReference",
     "Problem",
     "Progress",
@@ -123,6 +127,7 @@ __all__ = [
     "Record",
     "Report",
     "Rows",
+    "RunLayout",
     "Segment",
     "SnapshotChanged",
     "Stopped",

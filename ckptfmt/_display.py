@@ -1,6 +1,7 @@
 """How an object shows itself in an interpreter and in a notebook, without knowing how that is done.
 
-`ckptfmt._show` stands above the objects that it displays, and registers a function for each of their classes here.
+`ckptfmt._show` stands above the objects that it displays, and registers a function for each of their classes
+here.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ class Damaged(BadCheckpoint):
 
 
 class Incomplete(BadCheckpoint):
-    """Something that must be there (a manifest, ``checkpoint.json``, a records file) was never finished, or is
-    gone.
+    """Something that must be there (a manifest, ``checkpoint.json``, a records file) was never finished, or
+    is gone.
     """
 
     code = "incomplete"

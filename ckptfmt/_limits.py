@@ -1,4 +1,4 @@
-"""Limits, of three kinds: what the format fixes, what protects a reader, and what only sets a writer's pace."""
+"""Limits of three kinds: what the format fixes, what protects a reader, and what sets a writer's pace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class Limits(_Numbers):
-    """How much a file may cost that somebody else wrote. A reader refuses what is beyond; a writer writes no such file.
+    """How much a file may cost that somebody else wrote. A reader refuses what is beyond; a writer writes no
+    such file.
 
     The defaults are the limits of FORMAT.md: a larger limit reads or writes what other readers refuse.
 
@@ -52,8 +53,8 @@ class Limits(_Numbers):
     """
 
     record_bytes: int = GIB
-    """Bytes of one line. It bounds the digits of an integer as well: one beyond 64 bits stands in a line as hex
-    digits, a byte for each, which are read in linear time."""
+    """Bytes of one line. It bounds the digits of an integer as well: one beyond 64 bits stands in a line as
+    hex digits, a byte for each, which are read in linear time."""
 
     record_values: int = 64 * MIB
     """Values in one payload, counted wherever they are reached: a sub-object that is shared many times counts
@@ -87,7 +88,8 @@ class Limits(_Numbers):
 
 @dataclass(frozen=True)
 class Tuning(_Numbers):
-    """Sizes at which a writer acts. They change how fast it is and how its files are cut, never what they mean.
+    """Sizes at which a writer acts. They change how fast it is and how its files are cut, never what they
+    mean.
 
     Raises:
         TypeError: A size is no int.
@@ -101,18 +103,19 @@ class Tuning(_Numbers):
     """Plain bytes at which a zstd frame closes."""
 
     block_rows: int = 2048
-    """Rows at which a block of the index closes: as many as are parsed in about 2 ms to find one record. The head
-    for a million records still comes with the first read."""
+    """Rows at which a block of the index closes: as many as are parsed in about 2 ms to find one record. The
+    head for a million records still comes with the first read."""
 
     unplaced_segments: int = 3
     """Finished segments that may wait to be placed."""
 
     batch_bytes: int = 2 * MIB
-    """Plain bytes that are handed to the writing thread together when nothing is compressed. Each hand-over waits
-    up to a millisecond for the interpreter's lock, which is then little beside hashing and writing."""
+    """Plain bytes that are handed to the writing thread together when nothing is compressed. Each hand-over
+    waits up to a millisecond for the interpreter's lock, which is then little beside hashing and writing."""
 
     waiting_bytes: int = 8 * MIB
-    """Plain bytes that may wait for the writing thread (or one record that is larger); beyond, the caller waits."""
+    """Plain bytes that may wait for the writing thread (or one record that is larger); beyond, the caller
+    waits."""
 
     sync_bytes: int = 8 * MIB
     """New bytes of a growing segment at which it is synced to disk, so that little is left to sync when it is

@@ -67,34 +67,35 @@ class CheckpointBody:
         values = {name: getattr(self, name) for name in self.__slots__}
         return _body_of, ({**values, "participants": dict(self.participants), "marks": dict(self.marks)},)
 
-    def sealed(self) -> Sealed:
-        """The bytes of ``checkpoint.json``, and their digest. Raises :class:`InexactValue` for the state."""
-        head = orjson.dumps(
-            {
-                "format": FORMAT,
-                "features": [],
-                "checkpoint_id": self.checkpoint_id,
-                "sequence": self.sequence,
-                "cut": None if self.cut is None else {"name": self.cut.name, "sha256": self.cut.digest},
-                "participants": {
-                    name: {"kind": each.kind, "manifest": each.manifest}
-                    for name, each in self.participants.items()
-                },
-                "episodes": list(self.episodes),
-                "restarts": list(self.restarts),
-                "marks": dict(self.marks),
-            }
-        )
-        state = JsonPayload.of(self.state)
-        pieces = [head[:-1], b',"state":', state.data]
-        if state.patch_data:
-            pieces += [b',"patches":', state.patch_data]
-        return seal(b"".join((*pieces, b"}")))
-
 
 def _body_of(values: dict[str, Any]) -> CheckpointBody:
     read_only = {name: MappingProxyType(values[name]) for name in ("participants", "marks")}
     return CheckpointBody(**{**values, **read_only})
+
+
+def seal_checkpoint_body(body: CheckpointBody) -> Sealed:
+    """The bytes of ``checkpoint.json``, and their digest. Raises :class:`InexactValue` for the state."""
+    head = orjson.dumps(
+        {
+            "format": FORMAT,
+            "features": [],
+            "checkpoint_id": body.checkpoint_id,
+            "sequence": body.sequence,
+            "cut": None if body.cut is None else {"name": body.cut.name, "sha256": body.cut.digest},
+            "participants": {
+                name: {"kind": each.kind, "manifest": each.manifest}
+                for name, each in body.participants.items()
+            },
+            "episodes": list(body.episodes),
+            "restarts": list(body.restarts),
+            "marks": dict(body.marks),
+        }
+    )
+    state = JsonPayload.of(body.state)
+    pieces = [head[:-1], b',"state":', state.data]
+    if state.patch_data:
+        pieces += [b',"patches":', state.patch_data]
+    return seal(b"".join((*pieces, b"}")))
 
 
 def read_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> CheckpointBody:

@@ -65,7 +65,8 @@ def read_cut(cut_url: Url) -> Cut:
 
 
 def load_cut(layout: CheckpointLayout, *, digest: str | None = None) -> Cut:
-    """The cut of a checkpoint, or of the cut folder that ``layout`` is for. ``digest``: the one that it must have.
+    """The cut of a checkpoint, or of the cut folder that ``layout`` is for. ``digest``: the one that it must
+    have.
 
     Raises like :func:`read_cut`.
     """

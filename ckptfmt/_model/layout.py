@@ -11,8 +11,8 @@
           <participant>/        ParticipantLayout
             records-….jsonl[.zst]  index-….json  manifest.json
 
-Readers and writers ask these classes for paths, and read through them: a file that is not there, or that no reader
-may read, becomes the error that a reader of the checkpoint expects, in one place.
+Readers and writers ask these classes for paths, and read through them: a file that is not there, or that no
+reader may read, becomes the error that a reader of the checkpoint expects, in one place.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class ParticipantLayout:
 class CheckpointLayout:
     """The files of one checkpoint, whose folder is the place of ``store``.
 
-    ``cut`` is the name of the folder in it that holds the participants; None when they lie in ``store`` itself, as in
-    a cut's own folder, or without a cut.
+    ``cut`` is the name of the folder in it that holds the participants; None when they lie in ``store``
+    itself, as in a cut's own folder, or without a cut.
     """
 
     store: Store
@@ -144,8 +144,8 @@ class CheckpointLayout:
     def read_cut_file(self, limit: int, *, is_named: bool) -> bytes:
         """The bytes of ``cut.json``.
 
-        ``is_named``: whether ``checkpoint.json`` names the cut, so that even a missing folder is damage. Raises like
-        :meth:`read_checkpoint_file`, but no :class:`NotFound` when it is named.
+        ``is_named``: whether ``checkpoint.json`` names the cut, so that even a missing folder is damage.
+        Raises like :meth:`read_checkpoint_file`, but no :class:`NotFound` when it is named.
         """
         where = f"{self.store.url}/{self.cut}" if self.cut else self.store.url
         try:

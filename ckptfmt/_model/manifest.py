@@ -48,7 +48,7 @@ class Manifest:
     index: str
     records: int
     digest: str = ""
-    """Inner digest of ``manifest.json``; set by :meth:`sealed` and by reading."""
+    """Inner digest of ``manifest.json``; set by publishing and by reading."""
 
     @property
     def bytes(self) -> int:
@@ -64,27 +64,28 @@ class Manifest:
     def index_digest(self) -> str:
         return self.index[len("index-") :][:64]
 
-    def sealed(self) -> Sealed:
-        """The bytes of ``manifest.json``, and their digest."""
-        body = {
-            "format": FORMAT,
-            "features": [],
-            "checkpoint_id": self.checkpoint_id,
-            "participant": {"name": self.participant, "kind": self.kind},
-            "segments": [
-                {
-                    "file": segment.file,
-                    "stored": segment.stored,
-                    "plain": segment.plain,
-                    "records": segment.records,
-                    "codec": segment.codec,
-                }
-                for segment in self.segments
-            ],
-            "index": self.index,
-            "records": self.records,
-        }
-        return seal(orjson.dumps(body))
+
+def seal_manifest(manifest: Manifest) -> Sealed:
+    """The bytes of ``manifest.json``, and their digest."""
+    body = {
+        "format": FORMAT,
+        "features": [],
+        "checkpoint_id": manifest.checkpoint_id,
+        "participant": {"name": manifest.participant, "kind": manifest.kind},
+        "segments": [
+            {
+                "file": segment.file,
+                "stored": segment.stored,
+                "plain": segment.plain,
+                "records": segment.records,
+                "codec": segment.codec,
+            }
+            for segment in manifest.segments
+        ],
+        "index": manifest.index,
+        "records": manifest.records,
+    }
+    return seal(orjson.dumps(body))
 
 
 def parse_manifest(data: bytes, file: str, *, digest: str | None = None) -> Manifest:

@@ -76,7 +76,7 @@ def is_written_in_a_cut(file: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Whether ``text`` can be a checkpoint id or a kind: 1 to 256 characters, none of them a control character."""
+    """Whether ``text`` can be a checkpoint id or a kind: 1 to 256 characters, no control character."""
     return (
         0 < len(text) <= FormatLimits.LABEL_CHARACTERS
         and is_unicode(text)
@@ -92,8 +92,8 @@ def check_label(text: object, what: str) -> str:
     """``text``; raises :class:`InvalidId` when it cannot be the checkpoint id or kind that ``what`` names."""
     if type(text) is not str or not is_label(text):
         raise InvalidId(
-            f"a {what} is a str of 1 to {FormatLimits.LABEL_CHARACTERS} characters without control characters "
-            "or surrogates"
+            f"a {what} is a str of 1 to {FormatLimits.LABEL_CHARACTERS} characters without control "
+            "characters or surrogates"
         )
     return text
 
@@ -107,8 +107,8 @@ def check_participant_name(text: object) -> str:
     """Check the name of a participant before it is used.
 
     Args:
-        text: The name: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``, at most 128 characters, none
-            of them named like a file of the format.
+        text: The name: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``, at most 128 characters,
+            none of them named like a file of the format.
 
     Returns:
         The name.

@@ -26,8 +26,8 @@ _NO_MARKS: Mapping[str, int] = MappingProxyType({})
 class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
     """Participants by name. What only ``checkpoint.json`` says is None or empty where there is none.
 
-    :func:`ckptfmt.open` and :func:`ckptfmt.latest` make one. It pickles as its place: the process that gets it opens
-    the checkpoint again, and a :class:`ckptfmt.Conflict` says when another one lies there by then.
+    :func:`ckptfmt.open` and :func:`ckptfmt.latest` make one. It pickles as its place: the process that gets
+    it opens the checkpoint again, and a :class:`ckptfmt.Conflict` says when another one lies there by then.
 
     Attributes:
         passed_over: Later checkpoints that are broken or incomplete; only :func:`ckptfmt.latest` sets it.

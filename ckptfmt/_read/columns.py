@@ -129,10 +129,10 @@ class Columns(ABC):
     def to_arrow(self) -> pyarrow.Table:
         """All records as a table in memory, one row a record.
 
-        Columns: participant, kind, episode (capture key), rollout_id, attempt, boundary (may be null), schema,
-        references (list of strings), size (bytes of the payload's text), payload (JSON text) and patches. What JSON
-        cannot hold (NaN, an integer beyond 64 bits) stands in the payload as ``null`` and is listed in ``patches``,
-        which is JSON text too, or null.
+        Columns: participant, kind, episode (capture key), rollout_id, attempt, boundary (may be null),
+            schema, references (list of strings), size (bytes of the payload's text), payload (JSON text) and
+            patches. What JSON cannot hold (NaN, an integer beyond 64 bits) stands in the payload as ``null``
+            and is listed in ``patches``, which is JSON text too, or null.
 
         Returns:
             The table.

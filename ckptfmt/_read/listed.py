@@ -15,18 +15,19 @@ class Listed:
     Attributes:
         name: The name of its folder in the run.
         url: Its folder.
-        state: ``complete``: ``checkpoint.json`` is there, and every file that it leads to has its right name and size
-            (only :func:`ckptfmt.verify` reads them). ``incomplete``: it was never finished, or is being written now.
-            ``broken``: something of it is damaged or missing. ``unreadable``: the store failed; only the command
-            ``ckptfmt ls`` says that of one checkpoint among others, elsewhere the error is raised.
+        state: ``complete``: ``checkpoint.json`` is there, and every file that it leads to has its right name
+            and size (only :func:`ckptfmt.verify` reads them). ``incomplete``: it was never finished, or is
+            being written now. ``broken``: something of it is damaged or missing. ``unreadable``: the store
+            failed; only the command ``ckptfmt ls`` says that of one checkpoint among others, elsewhere the
+            error is raised.
         checkpoint_id: Its id.
         sequence: Its place in the order of the run's checkpoints.
         participants: How many participants it has.
         episodes: How many episodes it holds.
         size: Bytes of its records as stored.
         reason: Why it is not complete.
-        modified: When ``checkpoint.json`` was written, else the newest file of it: seconds since 1970 by the store's
-            clock.
+        modified: When ``checkpoint.json`` was written, else the newest file of it: seconds since 1970 by the
+            store's clock.
         is_link: Whether its folder is a link.
     """
 

@@ -26,8 +26,8 @@ from ckptfmt.stores import Entry, Store, Url, choose_store
 def open_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
     """Open a checkpoint, one cut of it, or a folder that :func:`ckptfmt.create` alone wrote.
 
-    ``checkpoint.json`` and ``cut.json`` are read and checked now (two reads, whatever lies beside them), manifests
-    when a participant is asked for.
+    ``checkpoint.json`` and ``cut.json`` are read and checked now (two reads, whatever lies beside them),
+    manifests when a participant is asked for.
 
     Args:
         url: The folder.
@@ -57,7 +57,8 @@ def open_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
 def find_checkpoint(store: Store, limits: Limits) -> Checkpoint:
     """Like :func:`open_checkpoint`, but without reading the cut that ``checkpoint.json`` names.
 
-    One read where there is a ``checkpoint.json``, one more for a cut's own folder; else one walk through the folder.
+    One read where there is a ``checkpoint.json``, one more for a cut's own folder; else one walk through the
+    folder.
     """
     layout = CheckpointLayout(store)
     try:
@@ -89,7 +90,8 @@ def _without_checkpoint_file(store: Store, limits: Limits) -> Checkpoint:
 
 
 def _everything_below(store: Store, folder: str) -> Iterator[Entry]:
-    """All entries, also behind links to folders that may be participants. Their names end a circle of links."""
+    """All entries, also behind links to folders that may be participants."""
+    # A circle of links ends where the path is too long for a name of a participant.
     for entry in store.walk(folder):
         yield entry
         if entry.is_link and entry.is_folder and is_participant_name(entry.path):

@@ -42,8 +42,8 @@ class Report(NotebookDisplay):
 
     Attributes:
         problems: Everything that is wrong.
-        complete: Whether there is a ``checkpoint.json`` that could be read. Without one, as in a cut or in what
-            :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
+        complete: Whether there is a ``checkpoint.json`` that could be read. Without one, as in a cut or in
+            what :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
     """
 
     problems: list[Problem] = field(default_factory=list)

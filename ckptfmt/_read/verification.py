@@ -14,7 +14,8 @@ def verify(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Report:
     """Read and check every byte that belongs to a checkpoint, and collect all that is wrong.
 
     Args:
-        url: What :func:`ckptfmt.open` takes: a checkpoint, a cut, or a folder that :func:`ckptfmt.create` wrote.
+        url: What :func:`ckptfmt.open` takes: a checkpoint, a cut, or a folder that :func:`ckptfmt.create`
+            wrote.
         limits: The most that reading may cost.
 
     Returns:

@@ -48,16 +48,16 @@ def copy(
 ) -> CopyResult:
     """Copy a complete checkpoint to another folder, byte for byte.
 
-    First every participant's records and index, then its manifest; then ``cut.json``; ``checkpoint.json`` last, when
-    everything was read back at the target and found right. What a checkpoint does not name is left behind. A copy
-    that was interrupted goes on when it is called again; a copy that is there already is success, and damaged or
-    missing records in it are repaired.
+    First every participant's records and index, then its manifest; then ``cut.json``; ``checkpoint.json``
+    last, when everything was read back at the target and found right. What a checkpoint does not name is left
+    behind. A copy that was interrupted goes on when it is called again; a copy that is there already is
+    success, and damaged or missing records in it are repaired.
 
     Args:
         source: The checkpoint's folder.
         target: The folder of the copy, beside the source and not in it.
-        progress: Called with a number of bytes whenever so many were copied or checked. Over a whole copy they add
-            up to twice the bytes of the records.
+        progress: Called with a number of bytes whenever so many were copied or checked. Over a whole copy
+            they add up to twice the bytes of the records.
         limits: The most that reading may cost.
 
     Returns:

@@ -20,9 +20,9 @@ class LaterCheckpointUnusable(UserWarning):
 def latest(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
     """Open the complete checkpoint of the highest sequence (of several, the last by name) of a run.
 
-    It never passes over a later one silently: those that are broken or incomplete and later, or not known to be
-    earlier, are the ``passed_over`` of the result, and the warning :class:`ckptfmt.LaterCheckpointUnusable` names
-    them.
+    It never passes over a later one silently: those that are broken or incomplete and later, or not known to
+    be earlier, are the ``passed_over`` of the result, and the warning
+    :class:`ckptfmt.LaterCheckpointUnusable` names them.
 
     Args:
         url: The run's folder.

@@ -71,7 +71,8 @@ class Listing(Sequence[Listed], NotebookDisplay):
 def list_run(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Listing:
     """List every checkpoint directly below a folder, complete or not. Other folders are left out.
 
-    Reads ``checkpoint.json``, cuts and manifests, and compares names and sizes of the files; no record is read.
+    Reads ``checkpoint.json``, cuts and manifests, and compares names and sizes of the files; no record is
+    read.
 
     Args:
         url: The run's folder.
@@ -94,8 +95,8 @@ def list_store(
     with_unreadable: bool = False,
     with_orphans: bool = True,
 ) -> Listing:
-    """Like :func:`list_run`. ``with_unreadable`` names a checkpoint that the store cannot read, instead of raising;
-    without ``with_orphans`` the folders of complete checkpoints are not walked through.
+    """Like :func:`list_run`. ``with_unreadable`` names a checkpoint that the store cannot read, instead of
+    raising; without ``with_orphans`` the folders of complete checkpoints are not walked through.
     """
     checkpoints: list[Listed] = []
     found = store.entries("")
@@ -178,8 +179,8 @@ class _Look:
         return orphans_of_checkpoint(self._store, self._name, self._body, readable=readable)
 
     def _holds_orphans(self) -> bool:
-        """Whether something of the format lies here all the same: a cut whose ``cut.json`` was not written yet, or
-        what an interrupted ``prune`` left.
+        """Whether something of the format lies here all the same: a cut whose ``cut.json`` was not written
+        yet, or what an interrupted ``prune`` left.
         """
         return not self._is_link and any(
             each.kind in ("cut", "participant")

@@ -1,4 +1,4 @@
-"""Lives: each start and each restore of a run takes the next number, so that no attempt is ever used twice."""
+"""Lives: each start and each restore of a run takes the next number, so that no attempt is used twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Life:
 
 
 def start_life(run_url: Url, source_checkpoint_id: str | None = None) -> int:
-    """Take the next free life of a run. Two processes never get the same number: each file is created only once.
+    """Take the next free life of a run. Two processes never get the same number: each file is created only
+    once.
 
     Args:
         run_url: The run's folder.

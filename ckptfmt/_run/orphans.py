@@ -104,8 +104,8 @@ def orphans_of_checkpoint(
 ) -> list[Orphan]:
     """What belongs to nothing in the folder of one checkpoint, which lies in the run under ``name``.
 
-    ``body`` is its ``checkpoint.json``; None when it has none or when, not ``readable``, it cannot be read. Raises
-    :class:`StoreError`.
+    ``body`` is its ``checkpoint.json``; None when it has none or when, not ``readable``, it cannot be read.
+    Raises :class:`StoreError`.
     """
     folder = _Folder(store, name)
     orphans = _temporary_files(folder)
@@ -148,8 +148,8 @@ def _temporary_files(folder: _Folder) -> list[Orphan]:
 
 
 def _participants(folder: _Folder, place: str, cuts: Collection[str]) -> list[str]:
-    """The folders below ``place`` that hold files of a participant; not those in ``cuts``, nor what belongs to a run
-    or checkpoint further down.
+    """The folders below ``place`` that hold files of a participant; not those in ``cuts``, nor what belongs
+    to a run or checkpoint further down.
     """
     holding, others = set(), {*cuts}
     for path, each in folder.found.items():
@@ -166,7 +166,7 @@ def _participants(folder: _Folder, place: str, cuts: Collection[str]) -> list[st
 
 
 def _in_participant(folder: _Folder, path: str, manifests: Mapping[str, str] | None) -> list[Orphan]:
-    """``manifests``: folder to digest of its manifest, of all participants; None when nothing says which there are."""
+    """``manifests``: folder to digest of its manifest, for all participants; None when nothing names them."""
     ours = [each for each in _ours(folder.below(path)) if each.path.rpartition("/")[0] == path]
     manifest = folder.manifest(path)
     if manifests is not None and path not in manifests:
@@ -192,7 +192,7 @@ def _ours(found: Iterable[Entry]) -> list[Entry]:
 
 
 def _deletion_order(found: Entry) -> tuple[int, str]:
-    """A manifest goes before the files that it names, ``cut.json`` last: what an interrupted deletion leaves is then
-    never taken for something whole, and is still known as an orphan cut.
+    """A manifest goes before the files that it names, ``cut.json`` last: what an interrupted deletion leaves
+    is then never taken for something whole, and is still known as an orphan cut.
     """
     return ({MANIFEST_FILE: 0, CUT_FILE: 2}.get(found.name, 1), found.path)

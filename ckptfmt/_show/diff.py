@@ -24,10 +24,11 @@ MOST_PLACES: Final = 20
 def diff(
     left: Checkpoint | Url, right: Checkpoint | Url, *, most_places: int = MOST_PLACES
 ) -> CheckpointDiff:
-    """Compare two checkpoints record by record, exactly: type, value, sign of zero, order of keys. NaN equals NaN.
+    """Compare two checkpoints record by record, exactly: type, value, sign of zero, order of keys. NaN equals
+    NaN.
 
-    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads of the
-    same bytes are not decoded, and no more than two records are in memory.
+    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads
+    of the same bytes are not decoded, and no more than two records are in memory.
 
     Args:
         left: The first checkpoint, or its URL.

@@ -23,7 +23,8 @@ class EpisodeDiff:
         rollout_id: The rollout.
         left: Its capture key in the first checkpoint.
         right: Its capture key in the second one; the attempt may differ.
-        envelope: What changed besides the payload: ``boundary``, ``schema`` or ``references`` to the two values.
+        envelope: What changed besides the payload: ``boundary``, ``schema`` or ``references`` to the two
+            values.
         places: The first differences of the payloads.
         more: Whether there are more of them.
     """
@@ -102,7 +103,8 @@ class CheckpointDiff(NotebookDisplay):
     Attributes:
         left: The URL of the first checkpoint.
         right: The URL of the second one.
-        header: What changed of the id, sequence, restarts and marks in ``checkpoint.json``: name to the two values.
+        header: What changed of the id, sequence, restarts and marks in ``checkpoint.json``: name to the two
+            values.
         state: The first differences of the controller's state.
         participants: What changed in each participant, by name.
     """

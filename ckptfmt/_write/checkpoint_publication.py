@@ -12,6 +12,7 @@ from ckptfmt._model.checkpoint_file import (
     CutReference,
     ParticipantReference,
     checked_keys,
+    seal_checkpoint_body,
 )
 from ckptfmt._model.cut_file import Cut, load_cut
 from ckptfmt._model.layout import CheckpointLayout
@@ -75,7 +76,7 @@ def publish(
     both = sorted(set(body.episodes).intersection(body.restarts))
     if both:
         raise Conflict(f"episode {both[0]} is a restart and was saved too; it cannot be both")
-    sealed = body.sealed()
+    sealed = seal_checkpoint_body(body)
     if len(sealed.data) > limits.checkpoint_bytes:
         raise LimitExceeded(
             f"{CHECKPOINT_FILE}: it would have {len(sealed.data)} bytes; "

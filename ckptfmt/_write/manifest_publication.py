@@ -9,7 +9,7 @@ from dataclasses import replace
 from ckptfmt._errors import BadCheckpoint, Conflict, NotFound, OutcomeUnknown, StoreError
 from ckptfmt._limits import Limits
 from ckptfmt._model.index_file import SealedIndex
-from ckptfmt._model.manifest import Manifest, parse_manifest
+from ckptfmt._model.manifest import Manifest, parse_manifest, seal_manifest
 from ckptfmt._model.names import MANIFEST_FILE
 from ckptfmt._text import count_text
 from ckptfmt._write.gate import Gate
@@ -46,7 +46,7 @@ def publish_participant(
         manifest and makes it durable. Raises :class:`Conflict` when another manifest is there (files of ours
         that it does not name are removed), :class:`Stopped`, and what the store raises.
     """
-    sealed = manifest.sealed()
+    sealed = seal_manifest(manifest)
     store.place(index.name, index.pieces, lambda: gate.stopped)
     store.make_durable("")
     with gate.publishing():

@@ -1,7 +1,7 @@
 """Places where checkpoints are stored, and the interface that another kind of place implements.
 
-Wherever ckptfmt takes a URL it takes a :class:`Store` as well. :class:`ckptfmt.testing.StoreConformance` is the test
-suite for an implementation.
+Wherever ckptfmt takes a URL it takes a :class:`Store` as well. :class:`ckptfmt.testing.StoreConformance` is
+the test suite for an implementation.
 """
 
 from __future__ import annotations
@@ -25,3 +25,7 @@ __all__ = [
     "Url",
     "choose_store",
 ]
+
+for _public in map(globals().get, __all__):
+    if getattr(_public, "__module__", "").startswith("ckptfmt.stores._"):
+        _public.__module__ = "ckptfmt.stores"

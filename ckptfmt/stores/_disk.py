@@ -27,6 +27,9 @@ class Disk:
     def write(self, descriptor: int, data: memoryview, offset: int) -> int:
         return os.pwrite(descriptor, data, offset)
 
+    def truncate(self, descriptor: int, size: int) -> None:
+        os.ftruncate(descriptor, size)
+
     def sync(self, descriptor: int, path: str) -> None:
         """Make a file's bytes durable. ``path`` says which file it is."""
         os.fsync(descriptor)

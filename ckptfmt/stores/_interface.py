@@ -117,9 +117,10 @@ class StagedFile(ABC):
 class Store(ABC):
     """One place where files are stored: a folder of the local disk, or a prefix of a bucket.
 
-    Names are relative to the place, with ``/`` between folders. Each method raises what its documentation names and
-    nothing else. There is no append, and nothing in the format depends on a listing: :meth:`entries` and
-    :meth:`walk` only serve to look around. Where a function of ckptfmt takes a URL, it takes a store as well.
+    Names are relative to the place, with ``/`` between folders. Each method raises what its documentation
+    names and nothing else. There is no append, and nothing in the format depends on a listing:
+    :meth:`entries` and :meth:`walk` only serve to look around. Where a function of ckptfmt takes a URL, it
+    takes a store as well.
 
     A store can be pickled; the copy is the same place in any process that reaches it.
     """
@@ -144,7 +145,8 @@ class Store(ABC):
 
     @abstractmethod
     def create(self, name: str, data: bytes) -> None:
-        """Put a small file, whole or not at all, only if there is none of this name: the store itself enforces that.
+        """Put a small file, whole or not at all, only if there is none of this name: the store itself
+        enforces that.
 
         The bytes are durable when it returns; the name is after :meth:`make_durable`.
 
@@ -161,7 +163,8 @@ class Store(ABC):
 
     @abstractmethod
     def place(self, name: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> None:
-        """Put a finished file, whole or not at all, replacing a file of the same name. Durable like :meth:`create`.
+        """Put a finished file, whole or not at all, replacing a file of the same name. Durable like
+        :meth:`create`.
 
         Args:
             name: The file's name.
@@ -170,8 +173,8 @@ class Store(ABC):
 
         Raises:
             Stopped: ``stopped()`` became true.
-            StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`). Nothing of the
-                attempt is left.
+            StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`). Nothing of
+                the attempt is left.
         """
 
     @abstractmethod

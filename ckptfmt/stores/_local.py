@@ -8,7 +8,7 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Final
 
 from ckptfmt._errors import (
@@ -21,7 +21,7 @@ from ckptfmt._errors import (
     UnusableDirectory,
 )
 from ckptfmt.stores._disk import current_disk
-from ckptfmt.stores._interface import Entry, OpenFile, Store
+from ckptfmt.stores._interface import Entry, OpenFile, StagedFile, Store
 from ckptfmt.stores._staged_file import TEMPORARY_PREFIX, LocalStagedFile, failed, no_directory
 
 _ATTEMPTS: Final = 10
@@ -76,8 +76,8 @@ class _LocalOpenFile(OpenFile):
 
 
 class LocalStore(Store):
-    """A directory of the local disk. Files appear atomically, are created only once by link(2), and are durable by
-    fsync.
+    """A directory of the local disk. Files appear atomically, are created only once by link(2), and are
+    durable by fsync.
 
     Args:
         path: An absolute path. The directory need not exist.
@@ -141,7 +141,7 @@ class LocalStore(Store):
         finally:
             staged.discard()
 
-    def stage(self) -> LocalStagedFile:
+    def stage(self) -> StagedFile:
         return self._stage(self._place, self._place)
 
     def _stage(self, folder: str, about: str) -> LocalStagedFile:
@@ -240,8 +240,11 @@ class LocalStore(Store):
 
     # Reading
 
+    def open(self, name: str) -> AbstractContextManager[OpenFile]:
+        return self._open(name)
+
     @contextmanager
-    def open(self, name: str) -> Iterator[_LocalOpenFile]:
+    def _open(self, name: str) -> Iterator[_LocalOpenFile]:
         path = self._path(name)
         try:
             descriptor = self._disk.open_for_reading(path)
@@ -269,13 +272,13 @@ class LocalStore(Store):
         )
 
     def read(self, name: str, limit: int) -> bytes:
-        with self.open(name) as file:
+        with self._open(name) as file:
             if file.size > limit:
                 raise LimitExceeded(f"{self._path(name)} has {file.size} bytes; at most {limit} are read")
             return file.read(file.size + 1)  # one more: a file that grew meanwhile does not look whole
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
-        with self.open(name) as file:
+        with self._open(name) as file:
             return file.read_at(start, length)
 
     # Looking around

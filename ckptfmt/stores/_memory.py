@@ -1,4 +1,4 @@
-"""Files in the memory of this process: a second store, for tests and for what need not outlive the process."""
+"""Files in the memory of this process: for tests, and for what need not outlive the process."""
 
 from __future__ import annotations
 
@@ -45,8 +45,7 @@ class MemoryStore(Store):
     Example:
         ::
 
-            with ckptfmt.create("memory://run/step-1", participant="a", kind="agent", checkpoint_id="s") as writer:
-                ...
+            ckptfmt.copy("run/step-1200", "memory://run/step-1200")
     """
 
     def __init__(self, url: str) -> None:

@@ -47,8 +47,8 @@ def no_directory(path: str, error: OSError) -> NotFound:
 
 
 class LocalStagedFile(StagedFile):
-    """A file for ``folder``. ``make`` opens a new file of a given path there; ``about`` is the path that errors
-    name.
+    """A file for ``folder``. ``make`` opens a new file of a given path there; ``about`` is the path that
+    errors name.
     """
 
     lost = False
@@ -61,6 +61,7 @@ class LocalStagedFile(StagedFile):
         self._descriptor: int | None = None
         self._temporary = ""
         self._size = 0
+        self._end = 0  # of what an append that failed may have written beyond _size
         self._synced = 0
         self._process = os.getpid()
 
@@ -77,9 +78,10 @@ class LocalStagedFile(StagedFile):
                     self._check(stopped)
                     count = self._disk.write(self._descriptor, rest[:_PIECE], offset)
                     offset += count
+                    self._end = max(self._end, offset)
                     rest = rest[count:]
         except OSError as error:
-            # What was written lies beyond _size, and the next try writes over it.
+            # What was written lies beyond _size; the next append writes over it.
             raise failed("write", self._about, error, offset) from error
         self._size = offset
 
@@ -122,9 +124,18 @@ class LocalStagedFile(StagedFile):
     def publish(self, name: Callable[[str], None], stopped: Callable[[], bool]) -> None:
         """Make the file durable, then call ``name`` with its path, which gives it its name."""
         assert self._descriptor is not None
+        if self._end > self._size:
+            self._cut_off(self._descriptor)
         self._sync_file(self._descriptor)
         self._check(stopped)  # a write that hung may end long after it was stopped
         name(self._temporary)
+
+    def _cut_off(self, descriptor: int) -> None:
+        try:
+            self._disk.truncate(descriptor, self._size)
+        except OSError as error:
+            raise failed("write", self._about, error, self._size) from error
+        self._end = self._size
 
     def _check(self, stopped: Callable[[], bool]) -> None:
         if stopped():

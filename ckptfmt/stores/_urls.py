@@ -25,8 +25,9 @@ def choose_store(url: Url) -> Store:
     """The store of a place.
 
     Args:
-        url: A local path, ``file://`` and a literal absolute path, ``memory://`` and a path, or a store, which is
-            returned as it is. Nothing else in it is special: no percent codes, no ``~``, no wildcards.
+        url: A local path, ``file://`` and a literal absolute path, ``memory://`` and a path, or a store,
+            which is returned as it is. Nothing else in it is special: no percent codes, no ``~``, no
+            wildcards.
 
     Returns:
         The store. Nothing is looked at or made.

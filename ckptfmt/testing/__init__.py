@@ -1,11 +1,30 @@
-"""For tests of what is built on ckptfmt: a disk that fails on purpose, and strategies for hypothesis.
+"""For tests of what is built on ckptfmt, and of stores.
 
-``ckptfmt.testing.strategies`` needs hypothesis and is imported on its own.
+A disk that fails on purpose, a store that counts its calls, the suite that every store must pass, and exact
+comparison. :mod:`ckptfmt.testing.strategies` needs hypothesis and is imported on its own.
 """
 
 from __future__ import annotations
 
+from ckptfmt._values.comparison import differences
+from ckptfmt.testing._counting_store import CountingStore, StoreCall
 from ckptfmt.testing._equality import same_exact
-from ckptfmt.testing._faulty_disk import Fault, FaultyDisk, failing_disk
+from ckptfmt.testing._faulty_disk import DiskCall, Fault, FaultyDisk, Operation, failing_disk
+from ckptfmt.testing._store_conformance import StoreConformance
 
-__all__ = ["Fault", "FaultyDisk", "failing_disk", "same_exact"]
+__all__ = [
+    "CountingStore",
+    "DiskCall",
+    "Fault",
+    "FaultyDisk",
+    "Operation",
+    "StoreCall",
+    "StoreConformance",
+    "differences",
+    "failing_disk",
+    "same_exact",
+]
+
+for _public in map(globals().get, __all__):
+    if getattr(_public, "__module__", "").startswith("ckptfmt."):
+        _public.__module__ = "ckptfmt.testing"

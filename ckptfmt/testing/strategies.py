@@ -14,6 +14,17 @@ from hypothesis import strategies as st
 
 from ckptfmt import EpisodeId, Record
 
+__all__ = [
+    "any_integer",
+    "any_text",
+    "episode_ids",
+    "exact_scalars",
+    "exact_values",
+    "inexact_leaves",
+    "inexact_values",
+    "records",
+]
+
 
 def any_text(max_size: int = 20) -> st.SearchStrategy[str]:
     """Every string that Python has, surrogates alone and in any order included."""
