@@ -21,9 +21,7 @@ from aiohttp import web
 import ckptfmt
 from benchmarks.lag import summary
 from benchmarks.sessions import Load
-from ckptctl import ControlPlane, EpisodeParticipant, Settings
-from ckptctl._controller.fleet import Transport
-from ckptctl._protocol import Call
+from ckptctl import Call, ControlPlane, EpisodeParticipant, Settings, Transport
 from ckptctl.hosts.aiohttp import install
 from ckptctl.transports.http import ControlClient
 from ckptfmt import EpisodeId, Record

@@ -3,15 +3,16 @@
 ::
 
     CkptctlError
-    ├── ControlError          one server's refusal or failure, as it stands on the wire
-    ├── CoordinationError     a call over many servers failed: the error of each, by name
-    │   └── NotPrepared       blockers at the deadline of prepare, by participant
-    ├── SettingsError         a bad ``checkpoint:`` block
-    └── StepOrderError        an episode used its steps in an order that cannot be saved
+    ├── ControlError          one server refused a call, or failed in it: the error that the reply carries
+    ├── CoordinationError     a call to many servers failed: the error of each server, by its name
+    │   └── NotPrepared       executions were not at a boundary at the deadline of prepare
+    ├── SettingsError         a wrong ``checkpoint:`` block of a configuration
+    ├── StepOrderError        an episode used its steps in an order that cannot be saved
+    └── ClientGone            the client of a request that waits for admission has disconnected
 
-A `ControlError` has a stable ``code`` (the table `CODES`, append-only), which is also the code on the
-wire, and ``retryable``: whether the same call may succeed later. All errors pickle: what crosses a
-process boundary is code, message and details, never an object of an HTTP library.
+A `ControlError` has a stable ``code`` (the table `CODES`, to which codes are only added), which is also
+the code in a reply, and ``retryable``: whether the same call may succeed later. All errors can be pickled:
+they hold code, message and details, never an object of an HTTP library.
 """
 
 from __future__ import annotations
@@ -64,15 +65,32 @@ CODES: Mapping[str, Code] = {
 
 
 class CkptctlError(Exception):
-    """Base of all errors of this package."""
+    """Base class of all errors of this package."""
 
     def _notes(self) -> dict[str, Any]:
-        """The part of a pickled error's state that no constructor takes: errors of the clean-up."""
+        """The notes of a pickled error, which its constructor does not take: errors of the clean-up."""
         return {"__notes__": self.__notes__} if hasattr(self, "__notes__") else {}
 
 
 class ControlError(CkptctlError):
-    """A refusal or failure of one server: ``code``, ``message``, ``retryable``, ``details``, ``status``."""
+    """One server refused a call, or failed in it.
+
+    A participant may raise it, too: its code and message then reach the controller.
+
+    Args:
+        code: A code of the table in ``docs/protocol.md``.
+        message: What happened, for people.
+        details: JSON values by name, for programs.
+        status: The HTTP status of the reply. By default that of the code.
+        retryable: Whether the same call may succeed later. By default as the code says.
+
+    Attributes:
+        code: The stable code, which is also in the reply.
+        message: What happened, for people.
+        details: JSON values by name. An error that came from a server holds its ``instance_id``.
+        status: The HTTP status of the reply.
+        retryable: Whether the same call may succeed later.
+    """
 
     def __init__(
         self,
@@ -83,7 +101,7 @@ class ControlError(CkptctlError):
         status: int | None = None,
         retryable: bool | None = None,
     ) -> None:
-        # A path that is not UTF-8 has surrogates in it, which no reply can carry.
+        # A path that is not UTF-8 contains surrogates, which JSON cannot carry.
         message = message.encode("utf-8", "backslashreplace").decode("utf-8")
         super().__init__(message)
         known = CODES.get(code, Code(500))
@@ -101,7 +119,11 @@ class ControlError(CkptctlError):
         return _control_error, arguments, self._notes()
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON object of an error reply."""
+        """Return the body of an error reply.
+
+        Returns:
+            The JSON object ``{"error": {"code", "message", "retryable", "details"}}``.
+        """
         error = {
             "code": self.code,
             "message": self.message,
@@ -118,9 +140,17 @@ def _control_error(
 
 
 class CoordinationError(CkptctlError):
-    """A call over many servers failed. ``failures`` holds the error of each, by server name.
+    """A call to many servers failed on at least one of them.
 
-    ``first`` is the one that failed first; errors of the clean-up after it are attached as notes.
+    Errors of the clean-up after it are attached as notes.
+
+    Args:
+        verb: The call, such as ``commit``.
+        failures: The error of each server that failed, by its name, in the order in which they failed.
+
+    Attributes:
+        verb: The call, such as ``commit``.
+        failures: The error of each server that failed, by its name, in the order in which they failed.
     """
 
     def __init__(self, verb: str, failures: Mapping[str, Exception]) -> None:
@@ -131,15 +161,23 @@ class CoordinationError(CkptctlError):
 
     @property
     def first(self) -> Exception:
+        """The error of the server that failed first."""
         return next(iter(self.failures.values()))
 
     def has(self, code: str) -> bool:
-        """Whether a server failed with this code."""
+        """Tell whether a server failed with this code.
+
+        Args:
+            code: A code of the table in ``docs/protocol.md``.
+
+        Returns:
+            True when at least one of the failures has it.
+        """
         return any(getattr(error, "code", None) == code for error in self.failures.values())
 
     @property
     def retryable(self) -> bool:
-        """Whether the same call may succeed later: every server that failed says so."""
+        """Whether the same call may succeed later: every error of ``failures`` says so."""
         return all(getattr(error, "retryable", False) for error in self.failures.values())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -147,9 +185,18 @@ class CoordinationError(CkptctlError):
 
 
 class NotPrepared(CoordinationError):
-    """Prepare reached its deadline with blockers: ``blockers`` lists them by participant.
+    """Executions were not at a boundary at the deadline of prepare.
 
-    ``counts``: how many there are by participant, where not all are listed.
+    Prepare again with the same checkpoint id, or resume.
+
+    Args:
+        blockers: The executions that prepare waits for, by the name of their participant.
+        counts: How many there are, by participant, where ``blockers`` does not list all.
+
+    Attributes:
+        blockers: The executions that prepare waits for, by the name of their participant: mappings with
+            ``episode``, ``reason`` and ``since`` (seconds).
+        counts: How many there are, by participant. A server lists at most 100 of them.
     """
 
     def __init__(
@@ -177,7 +224,16 @@ class NotPrepared(CoordinationError):
 
 
 class SettingsError(CkptctlError):
-    """A bad ``checkpoint:`` block. ``field`` names the setting; no message shows a secret."""
+    """A wrong ``checkpoint:`` block of a configuration. The message never contains the token.
+
+    Args:
+        field: The name of the setting; empty for the block as a whole.
+        message: What is wrong with it.
+
+    Attributes:
+        field: The name of the setting; empty for the block as a whole.
+        reason: What is wrong with it.
+    """
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"checkpoint.{field}: {message}" if field else f"checkpoint: {message}")
@@ -189,7 +245,11 @@ class SettingsError(CkptctlError):
 
 
 class StepOrderError(CkptctlError):
-    """An episode used its steps in an order that cannot be saved (a step without a boundary before it)."""
+    """An episode used its steps in an order that cannot be saved, such as two steps without a boundary."""
+
+
+class ClientGone(CkptctlError):
+    """The client of a request that waits for admission has disconnected: the request must not run."""
 
 
 def control_error(error: BaseException) -> ControlError:

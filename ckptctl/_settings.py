@@ -12,14 +12,32 @@ from ckptctl._errors import SettingsError
 
 TOKEN_VARIABLE = "CKPTCTL_CONTROL_AUTH_TOKEN"
 MAX_TOKEN_CHARACTERS = 4096
-"""A web server takes no header of more than some 8 KiB."""
+"""Web servers accept headers of up to about 8 KiB."""
 MAX_SECONDS = 10**9
-"""Longer than any run; above it a timer of the event loop may overflow."""
+"""Longer than any run. Above it a timer of the event loop may overflow."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Durations are seconds. The token never shows in a repr or a message."""
+    """The ``checkpoint:`` block of a server's configuration. No repr or message contains the token.
+
+    Attributes:
+        enabled: Whether the server has control routes.
+        control_auth_token: The bearer token of control calls: visible ASCII, white space around it is
+            removed. Required when enabled.
+        lease_grace_seconds: How long a checkpoint stays open without a call of its controller.
+        default_deadline_seconds: The deadline of a call that states none.
+        maximum_deadline_seconds: The longest deadline of a call. A longer one is shortened to it.
+
+    Raises:
+        SettingsError: A value is wrong; the error names the field.
+
+    Example:
+        In code, and from a configuration file::
+
+            settings = Settings(enabled=True, control_auth_token=token)
+            settings = Settings.from_block(yaml.safe_load(text).get("checkpoint"))
+    """
 
     enabled: bool = False
     control_auth_token: str = field(default="", repr=False)
@@ -48,12 +66,20 @@ class Settings:
     def from_block(
         cls, block: Mapping[str, Any] | None, environment: Mapping[str, str] = os.environ
     ) -> Settings:
-        """Read a configuration block; ``None`` or empty means off.
+        """Read a configuration block.
 
         The token comes from ``control_auth_token``, else from the file ``control_auth_token_file``, else
         from the environment variable ``CKPTCTL_CONTROL_AUTH_TOKEN``.
 
-        Raises `SettingsError` that names the field.
+        Args:
+            block: The settings by name. None or an empty one means: not enabled.
+            environment: Environment variables by name.
+
+        Returns:
+            The settings.
+
+        Raises:
+            SettingsError: A setting is unknown or wrong; the error names the field.
         """
         if block is not None and not isinstance(block, Mapping):
             raise SettingsError("", "must be a mapping of settings")
@@ -72,7 +98,7 @@ class Settings:
 
 
 def checked_token(token: object) -> str:
-    """The token without white space round it. Raises `SettingsError` that does not show it."""
+    """The token without white space around it. Raises a `SettingsError` that does not contain it."""
     if not isinstance(token, str):
         raise SettingsError("control_auth_token", "must be a string")
     token = token.strip()
@@ -84,7 +110,7 @@ def checked_token(token: object) -> str:
 
 
 def read_token(path: str | Path) -> str:
-    """The token in a file, white space round it stripped. Raises `SettingsError` without its content."""
+    """The token in a file, without white space around it. Raises a `SettingsError` without its content."""
     try:
         return Path(path).read_text(encoding="ascii").strip()
     except (OSError, ValueError, TypeError) as error:

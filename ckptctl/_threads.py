@@ -1,7 +1,7 @@
-"""Blocking calls away from the event loop, in daemon threads of their own.
+"""Blocking calls in daemon threads of their own, away from the event loop.
 
-Not the loop's default executor: a hung disk must neither use up a shared pool nor keep the process
-from exiting. A thread cannot be cancelled; cancelling the awaiting task leaves it running, and its
+Not in the default executor of the loop: a hung disk must neither use up a shared pool nor keep the process
+from exiting. A thread cannot be cancelled: when the awaiting task is cancelled, the thread runs on and its
 result is dropped.
 """
 
@@ -21,8 +21,8 @@ _lock = threading.Lock()
 _running = 0
 
 
-def running() -> int:
-    """How many such threads run now in this process. A virtual clock stands still while one does."""
+def running_threads() -> int:
+    """How many such threads run now in this process. A virtual clock waits for them."""
     return _running
 
 
@@ -44,11 +44,11 @@ async def in_thread(function: Callable[[], T], *, name: str = "ckptctl-io") -> T
         error: BaseException | None = None
         try:
             result = function()
-        except BaseException as raised:
+        except BaseException as raised:  # Raised again in the task that waits.
             # A StopIteration cannot be set on a future.
             error = RuntimeError(repr(raised)) if isinstance(raised, StopIteration) else raised
-        # Counted down here and not in `deliver`: a loop that ends first never runs that.
-        with suppress(RuntimeError):  # The loop has closed: nobody waits any more.
+        # Counted down here and not in `deliver`, which a loop that is closed first never runs.
+        with suppress(RuntimeError):  # The loop is closed: nothing waits for the result any more.
             loop.call_soon_threadsafe(deliver, result, error)
         _count(-1)
 
@@ -56,7 +56,7 @@ async def in_thread(function: Callable[[], T], *, name: str = "ckptctl-io") -> T
     _count(1)
     try:
         thread.start()
-    except BaseException:
+    except BaseException:  # Re-raised: the thread does not run.
         _count(-1)
         raise
     return await done

@@ -1,13 +1,9 @@
-"""Many servers called at once: fan-out over transports, by rank, with one deadline for all.
-
-A transport is any async callable from a `Call` to the reply: HTTP (`ckptctl.client`), a method of a
-remote actor, or a control plane in the same process (`ControlPlane.call`). This module needs none of them.
-"""
+"""Calling many servers at once, through their transports, by rank, with one deadline for all."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +11,11 @@ import orjson
 
 from ckptctl._controller.replies import check_reply
 from ckptctl._errors import ControlError, control_error
-from ckptctl._protocol import Call
+from ckptctl._protocol import Call, Transport
 from ckptfmt import check_participant_name
 
-Transport = Callable[[Call], Awaitable[dict[str, Any]]]
-
 PREPARE_RANKS: Mapping[str, int] = {"environment": 0, "policy_model": 1, "agent": 2, "resources": 3}
-"""Callers close before the servers they call (CO1); a kind that is not here names its rank."""
+"""Callers close before the servers that they call (CO1). A server of another kind states its rank."""
 RETIRE_RANKS: Mapping[str, int] = {"environment": 0, "agent": 1, "policy_model": 2, "resources": 2}
 LATE_SECONDS = 10.0
 """How long after the deadline a transport may take to report it, before the call is given up."""
@@ -29,9 +23,25 @@ LATE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Server:
-    """One participant of a run. ``rank`` and ``retire_rank`` are needed for a kind without a preset.
+    """One participant of a run, as its controller knows it.
 
-    Raises ValueError for a name that is none (CO12), or a rank that is missing.
+    Attributes:
+        name: The name of the participant, unique in the run.
+        kind: ``environment``, ``policy_model``, ``agent``, ``resources``, or another word.
+        transport: How calls reach the server.
+        rank: Its place in prepare, lowest first: callers before the servers that they call. None for that
+            of its kind.
+        retire_rank: Its place in retire and forget, lowest first. None for that of its kind.
+
+    Raises:
+        ValueError: The name is not one of a participant (CO12), or the kind has no rank of its own and
+            none is given.
+
+    Example:
+        Over HTTP, and in the same process::
+
+            Server("agent-0", "agent", client.transport("http://agent-0:8080"))
+            Server("judge-0", "judge", plane.call, rank=2, retire_rank=2)
     """
 
     name: str
@@ -44,28 +54,35 @@ class Server:
         check_participant_name(self.name)
         if self.kind not in PREPARE_RANKS and (self.rank is None or self.retire_rank is None):
             raise ValueError(
-                f"server {self.name!r}: kind {self.kind!r} has no preset: give rank and retire_rank"
+                f"server {self.name!r}: kind {self.kind!r} has no rank of its own: give rank and retire_rank"
             )
 
     @property
     def prepare_rank(self) -> int:
+        """Its place in prepare: `rank`, or that of its kind. Resume goes in the reverse order."""
         return PREPARE_RANKS[self.kind] if self.rank is None else self.rank
 
     @property
     def retiring_rank(self) -> int:
+        """Its place in retire and forget: `retire_rank`, or that of its kind."""
         return RETIRE_RANKS[self.kind] if self.retire_rank is None else self.retire_rank
 
 
 @dataclass(frozen=True)
 class Replies:
-    """What a fan-out brought: a reply or an error for each server, in the order they came."""
+    """A reply or an error of each server that was called.
+
+    Attributes:
+        replies: Server name to reply, in the order in which they came.
+        failures: Server name to error, in the order in which they came.
+    """
 
     replies: Mapping[str, dict[str, Any]]
     failures: Mapping[str, ControlError]
 
 
 class Fleet:
-    """The servers of a run, and which process of each was spoken to (CP18)."""
+    """The servers of a run, and which process of each has replied (CP18)."""
 
     def __init__(self, servers: Iterable[Server]) -> None:
         self.servers = tuple(servers)
@@ -74,8 +91,8 @@ class Fleet:
             raise ValueError("participant names must be unique, ignoring case")
         self._instances: dict[str, str] = {}
 
-    def meet_again(self) -> None:
-        """Speak to whatever processes answer next: a restore begins in fresh ones."""
+    def forget_instances(self) -> None:
+        """Accept whatever processes reply next: a restore begins in new ones."""
         self._instances.clear()
 
     def by_rank(self, rank: Callable[[Server], int]) -> list[list[Server]]:
@@ -121,10 +138,10 @@ class Fleet:
         call = Call(verb, body, _left(deadline), self._instances.get(server.name))
         try:
             reply = await server.transport(call)
-            self._met(server, check_reply(verb, reply))
+            self._remember_instance(server, check_reply(verb, reply))
         except ControlError as error:
-            # A refusal comes from a process too: from here on no other may answer in its place.
-            self._met(server, error.details.get("instance_id"))
+            # A refusal comes from a process, too: from now on no other may reply in its place.
+            self._remember_instance(server, error.details.get("instance_id"))
             return server.name, error
         except OSError as error:
             return server.name, ControlError("no_reply", f"{type(error).__name__}: {error}")
@@ -132,17 +149,17 @@ class Fleet:
             if _task_is_cancelled():
                 raise
             return server.name, ControlError("no_reply", "the transport cancelled the call")
-        except Exception as error:
+        except Exception as error:  # A transport of a user may raise anything.
             return server.name, control_error(error)
         return server.name, reply
 
-    def _met(self, server: Server, instance_id: object) -> None:
+    def _remember_instance(self, server: Server, instance_id: object) -> None:
         if isinstance(instance_id, str):
             self._instances.setdefault(server.name, instance_id)
 
 
 def _task_is_cancelled() -> bool:
-    """Whether somebody has cancelled this task, in contrast to a CancelledError from what it awaits."""
+    """Whether this task was cancelled, in contrast to a CancelledError from what it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,8 +1,4 @@
-"""The controller's ledger of rollouts: which are in flight, which are settled. Pure state, no clock.
-
-Each rollout is *in flight* under one attempt from its dispatch, then *settled* with a result, or
-*dropped*. Its `value` is an exact JSON value, made to be the controller's state in ``checkpoint.json``.
-"""
+"""The controller's ledger of rollouts: which are in flight, and which have a result. Pure state, no clock."""
 
 from __future__ import annotations
 
@@ -12,7 +8,20 @@ from ckptfmt import EpisodeId
 
 
 class Ledger:
-    """Rollout id to where it stands."""
+    """Where each rollout of a controller stands.
+
+    A rollout is *in flight* under one attempt from its dispatch on, then *settled* with a result, or
+    *dropped*. The `value` of the ledger is an exact JSON value, to be the controller's state in
+    ``checkpoint.json``.
+
+    Example:
+        A rollout from its dispatch to its result::
+
+            ledger = Ledger()
+            ledger.dispatch(EpisodeId("r"))
+            ledger.settle(EpisodeId("r"), {"reward": 1.0})
+            assert ledger.settled == {"r": {"reward": 1.0}}
+    """
 
     def __init__(self) -> None:
         self._in_flight: dict[str, int] = {}
@@ -20,7 +29,14 @@ class Ledger:
         self._dropped: dict[str, None] = {}
 
     def dispatch(self, episode: EpisodeId) -> None:
-        """This attempt is sent. Raises ValueError when its rollout is over, or the attempt is not later."""
+        """Note that an attempt is sent.
+
+        Args:
+            episode: The attempt.
+
+        Raises:
+            ValueError: Its rollout is settled or dropped, or this attempt or a later one was sent before.
+        """
         rollout_id = episode.rollout_id
         if rollout_id in self._settled or rollout_id in self._dropped:
             raise ValueError(f"rollout {rollout_id} is over")
@@ -29,7 +45,15 @@ class Ledger:
         self._in_flight[rollout_id] = episode.attempt
 
     def settle(self, episode: EpisodeId, result: Any) -> bool:
-        """The result of this attempt has come. False, and nothing kept, when another attempt is in flight."""
+        """Note that the result of an attempt has come.
+
+        Args:
+            episode: The attempt.
+            result: An exact JSON value, which must not change afterwards.
+
+        Returns:
+            False when this attempt is not in flight: the result is ignored.
+        """
         if self._in_flight.get(episode.rollout_id) != episode.attempt:
             return False
         del self._in_flight[episode.rollout_id]
@@ -37,22 +61,34 @@ class Ledger:
         return True
 
     def drop(self, rollout_id: str) -> None:
-        """This rollout is given up for good, and its result, if it has one, with it."""
+        """Give up a rollout for good, and remove its result, if it has one.
+
+        Args:
+            rollout_id: The rollout.
+        """
         self._in_flight.pop(rollout_id, None)
         self._settled.pop(rollout_id, None)
         self._dropped[rollout_id] = None
 
     def in_flight(self) -> list[EpisodeId]:
-        """The attempts in flight, in the order of their dispatch."""
+        """Return the attempts in flight.
+
+        Returns:
+            Attempts, in the order of their dispatch.
+        """
         return [EpisodeId(rollout_id, attempt) for rollout_id, attempt in self._in_flight.items()]
 
     @property
     def settled(self) -> dict[str, Any]:
-        """Rollout id to result, in the order in which they came. A copy."""
+        """Rollout id to result, in the order in which the results came. A copy."""
         return dict(self._settled)
 
     def value(self) -> dict[str, Any]:
-        """The whole ledger as an exact JSON value: a snapshot, as long as results do not change."""
+        """Return the whole ledger as an exact JSON value.
+
+        Returns:
+            A snapshot, as long as no result is changed.
+        """
         return {
             "in_flight": dict(self._in_flight),
             "settled": dict(self._settled),
@@ -61,7 +97,18 @@ class Ledger:
 
     @classmethod
     def from_value(cls, value: Any) -> Ledger:
-        """The ledger that `value` described. Raises KeyError or TypeError when it is no such value."""
+        """Make a ledger again from its value.
+
+        Args:
+            value: What `value` returned.
+
+        Returns:
+            An equal ledger.
+
+        Raises:
+            KeyError: The value lacks a member.
+            TypeError: The value, or a member, has another type.
+        """
         ledger = cls()
         ledger._in_flight.update(value["in_flight"])
         ledger._settled.update(value["settled"])

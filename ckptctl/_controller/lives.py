@@ -13,12 +13,19 @@ MAX_SKIPPED_LIVES = 1000
 
 
 def first_attempt(life: int) -> int:
-    """The attempt that life ``life`` of a run gives a rollout first."""
+    """Return the first attempt of a rollout in a life of its run.
+
+    Args:
+        life: The number of the life, counted from 0.
+
+    Returns:
+        ``life * 100``: a life owns a hundred attempts of every rollout.
+    """
     return life * ATTEMPTS_PER_LIFE
 
 
 def check_attempts(saved: Collection[EpisodeId], attempts: Mapping[str, int]) -> None:
-    """Raise ValueError for replacement attempts that are not above the saved ones, or replace nothing."""
+    """Raise ValueError for replacement attempts that are not above the saved ones, or replace none."""
     of = {each.rollout_id: each.attempt for each in saved}
     for rollout_id, attempt in attempts.items():
         if rollout_id not in of:
@@ -32,11 +39,11 @@ def check_attempts(saved: Collection[EpisodeId], attempts: Mapping[str, int]) ->
 def begin_life(run: str, checkpoint: CheckpointBody, attempts: Mapping[str, int]) -> int:
     """Create the next life of ``run`` that owns only attempts above those that the checkpoint knows.
 
-    Rollouts that have their number in ``attempts`` are the caller's own concern.
+    Rollouts with a number in ``attempts`` are not looked at: their number is up to the caller.
 
-    That is the next one, but for a checkpoint that was copied into another run, or a run that took no life
-    at its start: the lives that own used attempts are taken and left. Blocking. Raises what
-    `ckptfmt.start_life` raises, and ValueError when a caller's own numbers are too far above any life.
+    Usually one life is created. When the checkpoint was copied into another run, or the run created no life
+    at its start, lives that own used attempts are created and skipped. Blocking. Raises what
+    `ckptfmt.start_life` raises, and ValueError when the attempts of the checkpoint are far above any life.
     """
     known = [EpisodeId.from_capture_key(key) for key in (*checkpoint.episodes, *checkpoint.restarts)]
     known += [EpisodeId(rollout_id, attempt) for rollout_id, attempt in checkpoint.marks.items()]

@@ -1,8 +1,8 @@
-"""What a server must reply to each call, checked once where the reply comes in.
+"""What a server must reply to each call, checked once where the reply arrives.
 
-Whatever answers at a server's address is not trusted to be one: a reply that lacks something is the
-failure ``bad_reply`` of that server, never a KeyError somewhere in the controller. Members that nobody
-asks for are ignored: a later server may send more.
+What answers at the address of a server need not be a server: a reply that lacks a member is the failure
+``bad_reply`` of that server, and not a KeyError later in the controller. Unknown members are ignored, since a
+later version may send more.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
 
 from ckptctl._errors import ControlError
-from ckptctl._protocol import Key, Rollout
+from ckptctl._protocol import CaptureKey, RolloutId
 
-_Keys = Annotated[list[Key], FailFast()]
+_Keys = Annotated[list[CaptureKey], FailFast()]
 
 
 class Reply(BaseModel):
-    """Base of all replies: every one says which process it comes from (CP18)."""
+    """Base class of all replies: each states which process it comes from (CP18)."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     instance_id: str = Field(min_length=1, max_length=256)
 
 
-class Prepare(Reply):
+class PrepareReply(Reply):
     phase: Literal["preparing", "prepared"]
     blockers: Annotated[list[dict[str, Any]], FailFast()]
     blocker_count: int = Field(ge=0)
@@ -34,11 +34,11 @@ class Prepare(Reply):
     episodes: _Keys
 
 
-class Renew(Reply):
+class RenewReply(Reply):
     lease_seconds_left: float | None = Field(ge=0)
 
 
-class Manifest(BaseModel):
+class ManifestReply(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
     sha256: str = Field(pattern=r"^[0-9a-f]{64}\z")
@@ -46,29 +46,29 @@ class Manifest(BaseModel):
     bytes: int = Field(ge=0)
 
 
-class Commit(Reply):
-    manifest: Manifest
+class CommitReply(Reply):
+    manifest: ManifestReply
     episode_ids: _Keys
     references: Mapping[str, Annotated[list[str], FailFast()]]
 
 
-class Restore(Reply):
+class RestoreReply(Reply):
     restored: _Keys
     source_checkpoint_id: str
 
 
-class Forget(Reply):
-    kept: Annotated[list[Rollout], FailFast()]
+class ForgetReply(Reply):
+    kept: Annotated[list[RolloutId], FailFast()]
 
 
 REPLIES: Mapping[str, type[Reply]] = {
-    "prepare": Prepare,
-    "renew": Renew,
-    "commit": Commit,
-    "restore": Restore,
-    "forget": Forget,
+    "prepare": PrepareReply,
+    "renew": RenewReply,
+    "commit": CommitReply,
+    "restore": RestoreReply,
+    "forget": ForgetReply,
 }
-"""A verb that is not here replies nothing that the controller reads."""
+"""The controller reads nothing from the replies to other calls."""
 
 
 def check_reply(verb: str, reply: object) -> str:

@@ -1,9 +1,9 @@
-"""What the steps of a checkpoint and of a restore bring the controller. Results are values: they pickle."""
+"""The results of the steps of a checkpoint and of a restore, as values."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -13,56 +13,93 @@ from ckptfmt import EpisodeId
 E = TypeVar("E", EpisodeId, str)
 
 
-class Commits(Protocol):
-    """What a prepared cut needs of its `ckptctl.Coordination`."""
+class CommitCall(Protocol):
+    """:meth:`ckptctl.Coordination.commit` of the coordination that made a result."""
 
-    async def commit(
-        self, prepared: PrepareResult, scope: Collection[EpisodeId], *, deadline: float
-    ) -> CommitResult: ...
+    def __call__(
+        self, prepared: PrepareResult, scope: Collection[EpisodeId], /, *, deadline: float
+    ) -> Awaitable[CommitResult]: ...
 
 
 @dataclass(frozen=True)
 class PrepareResult:
-    """Every server is prepared. ``episodes``: the keys that each participant can save, by its name."""
+    """A cut for which every server is prepared.
 
-    coordination: Commits = field(repr=False)
+    Attributes:
+        checkpoint_id: The id of the checkpoint.
+        directory: The folder of the checkpoint, as it was given.
+        cut: The folder of the cut, in which the participants write.
+        restarts: The episodes that some participant cannot save (RS6).
+        episodes: The capture keys that each participant can save, by its name.
+    """
+
     checkpoint_id: str
     directory: str
     cut: ckptfmt.Cut
     restarts: frozenset[EpisodeId]
-    """The union over all participants (RS6)."""
     episodes: Mapping[str, Sequence[str]]
+    _commit: CommitCall = field(repr=False)
 
     def continued(self, episodes: Iterable[E]) -> list[E]:
-        """These episodes without the restarts, in the given order (RS3): the scope of a commit."""
+        """Return the episodes that can be saved: the scope of a commit (RS3).
+
+        Args:
+            episodes: Attempts or their capture keys, such as all that are in flight.
+
+        Returns:
+            Those of them that are not restarts, in the given order.
+
+        Raises:
+            ckptfmt.InvalidId: A string is not a capture key.
+        """
         return [each for each in episodes if as_episode(each) not in self.restarts]
 
     async def commit(self, scope: Collection[EpisodeId | str], *, deadline: float = 600.0) -> CommitResult:
         """Save these episodes on every server. May be called again after a retryable error.
 
-        Raises `ckptctl.CoordinationError` with the error of each server that failed, and `ControlError`
-        ``restart_in_scope``, with nothing sent, for a scope that names a restart.
+        Args:
+            scope: Attempts or their capture keys.
+            deadline: Seconds.
+
+        Returns:
+            What every server has saved, to be published.
+
+        Raises:
+            CoordinationError: A server failed.
+            ControlError: ``restart_in_scope``, when the scope names a restart. Nothing was sent then.
+            ckptfmt.InvalidId: A string is not a capture key.
         """
-        return await self.coordination.commit(self, [as_episode(each) for each in scope], deadline=deadline)
+        return await self._commit(self, [as_episode(each) for each in scope], deadline=deadline)
 
 
 @dataclass(frozen=True)
 class CommitResult:
-    """Every server has committed. The checkpoint is complete only once `publish` has returned."""
+    """What every server has saved. The checkpoint is complete only once `publish` has returned.
+
+    It can be pickled, so another process may publish.
+
+    Attributes:
+        checkpoint_id: The id of the checkpoint.
+        directory: The folder of the checkpoint.
+        cut: The name of the folder of the cut.
+        manifests: Participant name to the digest of its manifest.
+        bytes: Stored bytes of all records.
+        scope: The episodes that were to be saved.
+        owners: Episode to the names of the participants that saved it.
+        restarts: The episodes that some participant cannot save.
+        references: Episode to what its records refer to and the controller must find in its own state.
+        marks: Rollout id to highest retired attempt.
+    """
 
     checkpoint_id: str
     directory: str
     cut: str
     manifests: Mapping[str, str]
-    """Manifest digest by participant."""
     bytes: int
-    """Stored bytes of all records."""
     scope: frozenset[EpisodeId]
     owners: Mapping[EpisodeId, Sequence[str]]
-    """The participants that saved an episode, by episode."""
     restarts: frozenset[EpisodeId]
     references: Mapping[EpisodeId, Sequence[str]]
-    """What the records refer to and the controller must find in its own state, by episode."""
     marks: Mapping[str, int]
 
     @property
@@ -70,29 +107,50 @@ class CommitResult:
         """The episodes that at least one server has saved."""
         return frozenset(self.owners)
 
-    def on_the_wire(self, outstanding: Iterable[EpisodeId]) -> list[EpisodeId]:
-        """Those outstanding runs whose reply must be on the wire: nobody saved them, nobody will (CO3)."""
+    def awaiting_reply(self, outstanding: Iterable[EpisodeId]) -> list[EpisodeId]:
+        """Return the runs whose reply must be under way: no server has saved them, or cannot save them (CO3).
+
+        Args:
+            outstanding: The attempts that were sent and have no reply yet.
+
+        Returns:
+            Those that are neither saved nor restarts, in the given order.
+        """
         return [each for each in outstanding if each not in self.owners and each not in self.restarts]
 
-    async def settle(
+    async def wait_for_replies(
         self, outstanding: Mapping[EpisodeId, asyncio.Future[Any]], *, timeout: float
     ) -> list[EpisodeId]:
-        """Wait for the replies on the wire, at most ``timeout`` seconds, and for no restart (CO3).
+        """Wait for the replies that are under way; see `awaiting_reply` (CO3).
 
-        Returns those without a reply by then: their request waits at closed admission, so it never
-        began, and a restore must send it again from its input.
+        Args:
+            outstanding: The attempts that were sent and have no reply yet, each with the future or task
+                that gets its reply.
+            timeout: Seconds.
+
+        Returns:
+            Those without a reply by then. Their request waits for admission, so it has not begun: a restore
+            must send it again from its input. Pass them to `publish` as ``unstarted``.
         """
-        waiting = {each: outstanding[each] for each in self.on_the_wire(outstanding)}
+        waiting = {each: outstanding[each] for each in self.awaiting_reply(outstanding)}
         pending = [future for future in waiting.values() if not future.done()]
         if pending:
             await asyncio.wait(pending, timeout=timeout)
         return [each for each, future in waiting.items() if not future.done()]
 
     def publish(self, *, sequence: int, state: Any = None, unstarted: Iterable[EpisodeId] = ()) -> str:
-        """Create ``checkpoint.json``, which makes the checkpoint complete (CO11). Returns its digest.
+        """Create ``checkpoint.json``, which makes the checkpoint complete (CO11). Blocking, thread-safe.
 
-        ``state``: the controller's own cut, an exact JSON value. ``unstarted``: what `settle` returned;
-        these start over like the restarts. Synchronous and thread-safe.
+        Args:
+            sequence: Orders the checkpoints of a run, such as the training step.
+            state: The controller's own part of the cut, an exact JSON value.
+            unstarted: What `wait_for_replies` returned. A restore starts these over, like the restarts.
+
+        Returns:
+            The digest of the checkpoint.
+
+        Raises:
+            ckptfmt.CheckpointError: What :func:`ckptfmt.publish` raises.
         """
         return ckptfmt.publish(
             self.directory,
@@ -107,22 +165,58 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """Every server has restored; admission opens when the block of ``restored`` ends."""
+    """What every server has restored. Admission opens when the block of ``restored`` ends.
+
+    It can be pickled.
+
+    Attributes:
+        checkpoint_id: The id of this restore, new each time.
+        source_checkpoint_id: The id of the checkpoint.
+        life: The number of the life that began.
+        episodes: Saved episode to the replacement attempt that continues it: send these first.
+        restarts: The episodes that were not saved: retire these attempts, then send their rollouts again
+            from their input (RS5).
+        restored: Participant name to the replacement attempts of which it has a record.
+        state: The controller's own part of the cut, as it was given to `CommitResult.publish`.
+    """
 
     checkpoint_id: str
-    """Of this restore: new each time."""
     source_checkpoint_id: str
     life: int
     episodes: Mapping[EpisodeId, EpisodeId]
-    """Saved episode to the replacement attempt that continues it: dispatch these first."""
     restarts: Sequence[EpisodeId]
-    """Retire these attempts, then send their rollouts again from the input (RS5)."""
     restored: Mapping[str, Sequence[EpisodeId]]
-    """The replacement attempts that each participant has a record of, by its name."""
     state: Any
-    """The controller's own cut, as it was given to ``publish``."""
 
 
 def as_episode(each: EpisodeId | str) -> EpisodeId:
     """An episode given as such, or by its capture key. Raises `ckptfmt.InvalidId`."""
     return each if isinstance(each, EpisodeId) else EpisodeId.from_capture_key(each)
+
+
+def commit_result(
+    prepared: PrepareResult,
+    scope: Collection[EpisodeId],
+    replies: Mapping[str, Mapping[str, Any]],
+    marks: Mapping[str, int],
+) -> CommitResult:
+    """The result of a commit, from the reply of each server by its name."""
+    references: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
+    for name, reply in sorted(replies.items()):
+        for key in reply["episode_ids"]:
+            owners.setdefault(key, []).append(name)
+        for key, named in reply["references"].items():
+            references.setdefault(key, []).extend(named)
+    return CommitResult(
+        checkpoint_id=prepared.checkpoint_id,
+        directory=prepared.directory,
+        cut=prepared.cut.name,
+        manifests={name: reply["manifest"]["sha256"] for name, reply in sorted(replies.items())},
+        bytes=sum(reply["manifest"]["bytes"] for reply in replies.values()),
+        scope=frozenset(scope),
+        owners={as_episode(key): tuple(names) for key, names in sorted(owners.items())},
+        restarts=prepared.restarts,
+        references={as_episode(key): tuple(named) for key, named in sorted(references.items())},
+        marks=marks,
+    )

@@ -11,7 +11,7 @@ from ckptctl import Episode, EpisodeParticipant
 from ckptctl._demo import policy
 from ckptctl._demo.server import DemoServer, ServerConfig, json_reply
 from ckptctl._demo.tasks import Task, task_from_row
-from ckptctl._protocol import RESTART_HEADER
+from ckptctl.hosts import RESTART_HEADER
 from ckptfmt import EpisodeId
 
 NO_HOOKS = "the agent has no session hooks"

@@ -12,8 +12,8 @@ from typing import Any
 
 import ckptfmt
 from ckptctl import Coordination, Ledger, Server, first_attempt
+from ckptctl._demo.events import announce
 from ckptctl._demo.fleet import KINDS, last_checkpoint, rollout_ids, run_folder
-from ckptctl._demo.moments import announce
 from ckptctl._demo.server import data_client
 from ckptctl._demo.tasks import Task, load_tasks
 from ckptctl._threads import in_thread
@@ -21,10 +21,10 @@ from ckptctl.transports.http import ControlClient
 from ckptfmt import EpisodeId
 
 CHECKPOINTS = (0.3, 0.6)
-"""When the checkpoints of a life are taken: shares of the tokens that it has to generate."""
+"""When the checkpoints of a life are saved: shares of the tokens that it has to generate."""
 TOKENS_A_TURN = 35
 """About how many tokens a turn of the bundled tasks has."""
-SETTLE_SECONDS = 2.0
+REPLY_WAIT_SECONDS = 2.0
 PROGRESS_SECONDS = 0.2
 
 
@@ -38,8 +38,8 @@ class ControllerConfig:
     tasks: str
     rollouts: int
     checkpointing: bool
-    moment: str | None
-    """Where to hold still for the SIGKILL, if at a moment of the controller."""
+    crash_point: str | None
+    """Where to stop and wait for the SIGKILL, if at a point of the controller."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Controller:
         self._ledger = Ledger()
         self._runs: dict[EpisodeId, asyncio.Task[None]] = {}
         self._gate = asyncio.Event()
-        """Set while dispatch is allowed: closed from prepare until the own cut is captured (CO9)."""
+        """Set while requests may be sent: not from prepare until the ledger is captured (CO9)."""
         self._gate.set()
 
     async def run(self) -> None:
-        """Start or restore the run, see all rollouts to their end, and write the results down."""
+        """Start or restore the run, wait for all rollouts, and write the results to a file."""
         async with (
             ControlClient(self._config.token) as control,
             data_client() as self._client,
@@ -98,7 +98,7 @@ class Controller:
         announce({"event": "done"})
 
     async def _start(self) -> None:
-        """A life without a checkpoint behind it: every rollout from its input."""
+        """Begin a life without a checkpoint: every rollout from its input."""
         life = await in_thread(lambda: ckptfmt.start_life(str(self._run)))
         announce({"event": "life", "life": life})
         for rollout_id in self._tasks:
@@ -107,29 +107,29 @@ class Controller:
     async def _restore(self, checkpoint: ckptfmt.Checkpoint) -> None:
         """Continue the run from ``checkpoint.json`` alone."""
         began = time.monotonic()
-        async with self._coordination.restored(checkpoint.url) as back:
-            self._ledger = Ledger.from_value(back.state)
+        async with self._coordination.restored(checkpoint.url) as restored:
+            self._ledger = Ledger.from_value(restored.state)
             settled = self._ledger.settled
-            restarts = [each for each in back.restarts if each.rollout_id not in settled]
-            # What outlived the crash must not write into the rerun (RS5).
+            restarts = [each for each in restored.restarts if each.rollout_id not in settled]
+            # What is left of them must not interfere with the new attempts (RS5).
             await self._coordination.retire(restarts)
             announce(
                 {
                     "event": "restored",
-                    "life": back.life,
+                    "life": restored.life,
                     "checkpoint": checkpoint.url,
-                    "source": back.source_checkpoint_id,
-                    "continued": sorted(each.rollout_id for each in back.episodes),
+                    "source": restored.source_checkpoint_id,
+                    "continued": sorted(each.rollout_id for each in restored.episodes),
                     "restarted": sorted(each.rollout_id for each in restarts),
                     "finished": sorted(settled),
                     "seconds": time.monotonic() - began,
                 }
             )
-            await self._moment("restored")
-        for episode in back.episodes.values():
+            await self._reach("restored")
+        for episode in restored.episodes.values():
             self._dispatch(episode)
         for restart in restarts:
-            self._dispatch(EpisodeId(restart.rollout_id, first_attempt(back.life)))
+            self._dispatch(EpisodeId(restart.rollout_id, first_attempt(restored.life)))
 
     def _dispatch(self, episode: EpisodeId) -> None:
         self._ledger.dispatch(episode)
@@ -167,21 +167,21 @@ class Controller:
     async def _checkpoint(self, sequence: int, *, last: bool) -> None:
         name = f"step-{sequence:04d}"
         if last:
-            await self._moment("before-prepare")
+            await self._reach("before-prepare")
         self._gate.clear()
         clock = _Clock()
         async with self._coordination.prepared(name, str(self._run / name)) as cut:
             prepare = clock.lap("prepared")
             if last:
-                await self._moment("prepared")
+                await self._reach("prepared")
             committed = await cut.commit(cut.continued(self._ledger.in_flight()))
             commit = clock.lap("committed")
-            unstarted = await committed.settle(self._runs, timeout=SETTLE_SECONDS)
+            unstarted = await committed.wait_for_replies(self._runs, timeout=REPLY_WAIT_SECONDS)
             state = self._ledger.value()
         stood_still = clock.since_start("resumed")
         self._gate.set()
         if last:
-            await self._moment("before-publish")
+            await self._reach("before-publish")
         clock.lap()
         await in_thread(lambda: committed.publish(sequence=sequence, state=state, unstarted=unstarted))
         figures = CheckpointFigures(
@@ -196,7 +196,7 @@ class Controller:
         )
         announce({"event": "checkpoint", **asdict(figures)})
         if last:
-            await self._moment("resumed")
+            await self._reach("resumed")
             announce({"event": "second-checkpoint"})
 
     async def _tokens_reached(self, tokens: float) -> bool:
@@ -211,11 +211,11 @@ class Controller:
         """Tokens that the policy model has generated in this life, from its log."""
         return _lines(self._token_log) - self._tokens_before
 
-    async def _moment(self, moment: str) -> None:
-        """Hold still here when this is where the SIGKILL is wanted."""
-        announce({"event": "phase", "phase": moment})
-        if self._config.moment == moment:
-            announce({"event": "moment", "moment": moment})
+    async def _reach(self, point: str) -> None:
+        """Stop here when this is where the SIGKILL is wanted."""
+        announce({"event": "phase", "phase": point})
+        if self._config.crash_point == point:
+            announce({"event": "crash-point", "point": point})
             await asyncio.Event().wait()
 
     async def _report_progress(self) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from ckptctl import Episode, EpisodeParticipant
-from ckptctl._demo.moments import held_at
+from ckptctl._demo.held_export import held_at
 from ckptctl._demo.server import DemoServer, ServerConfig, bad_input_refused, json_reply
 from ckptctl._demo.tasks import Task, task_from_row
-from ckptctl._protocol import RESTART_HEADER, invalid
+from ckptctl.hosts import RESTART_HEADER, invalid_request
 from ckptctl.hosts.aiohttp import admit
 from ckptfmt import episode_from_run_body
 
@@ -30,7 +30,7 @@ class EnvironmentServer(DemoServer):
             episode_id = episode_from_run_body(body)
             task = task_from_row(body["task"])
         if episode_id is None:
-            raise invalid("a run of the demo needs an identity")
+            raise invalid_request("a run of the demo needs an identity")
         await admit(self.plane, request, episode_id)
         async with self.episodes.steps.episode(episode_id) as episode:
             result = await self._run(episode, task)

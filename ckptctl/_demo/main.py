@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ckptctl._demo.processes import DemoError
-from ckptctl._demo.report import Report, make_report
+from ckptctl._demo.report import DemoReport, make_report
 from ckptctl._demo.supervisor import DemoOptions, Outcome, Supervisor, reference_options
 from ckptctl._demo.tasks import load_tasks
 from ckptctl._demo.view import View
@@ -17,7 +17,7 @@ from ckptctl._demo.view import View
 
 def run_demo(
     options: DemoOptions, *, keep: bool = False, quiet: bool = False, reference: Outcome | None = None
-) -> Report:
+) -> DemoReport:
     """Run the demo and report. ``reference``: the outcome of the same rollouts without a crash, if at hand.
 
     The checkpoint stays in ``options.directory``; ``keep`` leaves logs, databases and results there too.

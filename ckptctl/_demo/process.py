@@ -19,8 +19,8 @@ from aiohttp import web
 from ckptctl._demo.agent import AgentServer
 from ckptctl._demo.controller import Controller, ControllerConfig
 from ckptctl._demo.environment import EnvironmentServer
+from ckptctl._demo.events import announce
 from ckptctl._demo.model import ModelServer
-from ckptctl._demo.moments import announce
 from ckptctl._demo.resources import ToolServer
 from ckptctl._demo.server import DemoServer, ServerConfig
 from ckptctl._threads import in_thread

@@ -1,4 +1,4 @@
-"""The processes of one life of the demo: started, listened to, killed; none is left behind."""
+"""The processes of one life of the demo: start them, read their events, and end all of them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from types import TracebackType
 from typing import Any
 
 from ckptctl import CkptctlError
+from ckptctl._demo.events import Event
 
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 LINE_BYTES = 16 * 1024 * 1024
-Event = dict[str, Any]
+
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Damaged|Conflict|NotPrepared)\b.*:")
 """A line of a traceback that says what happened, also inside the frame of an exception group."""
 
 
 class DemoError(CkptctlError):
-    """The demo could not go on: what happened, and where the log of it is."""
+    """The demo cannot go on. The message says what happened, and where the log is."""
 
 
 class Processes:
-    """An async context: whatever ends it, every process is ended with it."""
+    """An async context, which ends every process, whatever ends the block."""
 
     def __init__(self, logs: Path, life: int, on_event: Callable[[str, Event], None]) -> None:
         self._logs = logs

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ckptfmt
-from ckptctl._demo.live import count_live
+from ckptctl._demo.live_log import count_live
 from ckptctl._demo.supervisor import DemoOptions, Outcome
 from ckptfmt._values.comparison import differences
 
@@ -23,7 +23,7 @@ _UNITS = {"token": ("policy_model",), "call": ("resources",)}
 
 
 @dataclass(frozen=True)
-class Report:
+class DemoReport:
     """The report. Times are seconds, sizes bytes; a checkpoint's path is None when none was completed."""
 
     identical: bool
@@ -48,7 +48,7 @@ class Report:
         return dict(vars(self))
 
 
-def make_report(options: DemoOptions, outcome: Outcome, reference: Outcome) -> Report:
+def make_report(options: DemoOptions, outcome: Outcome, reference: Outcome) -> DemoReport:
     """Hold the run with crashes against the one without. Raises what is wrong with its checkpoint."""
     wanted = reference.results
     groups = _groups(outcome, list(wanted))
@@ -59,7 +59,7 @@ def make_report(options: DemoOptions, outcome: Outcome, reference: Outcome) -> R
     )
     found += _miscounted(outcome, reference, groups, saved)
     continued = groups["continued"]
-    return Report(
+    return DemoReport(
         identical=not found,
         rollouts=options.rollouts,
         continued=len(continued),

@@ -13,7 +13,7 @@ from ckptctl import SessionParticipant
 from ckptctl._demo.server import DemoServer, ServerConfig, json_reply
 from ckptctl._demo.tasks import task_from_row
 from ckptctl._demo.tools import ToolSession
-from ckptctl._protocol import invalid
+from ckptctl.hosts import invalid_request
 from ckptfmt import EpisodeId
 
 
@@ -67,7 +67,7 @@ class ToolServer(DemoServer):
         task = task_from_row((await request.json())["task"])
         async with self.tools.call(episode):
             if episode in self.tools.open:
-                raise invalid(f"episode {episode} has a session already", status=409)
+                raise invalid_request(f"episode {episode} has a session already", status=409)
             self.tools.open[episode] = ToolSession.create(self.tools.path(episode), task)
         return json_reply({})
 
@@ -95,5 +95,5 @@ class ToolServer(DemoServer):
 
     def _session(self, episode: EpisodeId) -> ToolSession:
         if episode not in self.tools.open:
-            raise invalid(f"episode {episode} has no session here", status=404)
+            raise invalid_request(f"episode {episode} has no session here", status=404)
         return self.tools.open[episode]

@@ -17,10 +17,10 @@ import aiohttp
 from aiohttp import web
 
 from ckptctl import ControlPlane, Participant, Settings
-from ckptctl._demo.live import LiveLog
+from ckptctl._demo.live_log import LiveLog
 from ckptctl._demo.policy import BadRequest
 from ckptctl._demo.tasks import BadTask
-from ckptctl._protocol import ROLLOUT_PREFIX, invalid
+from ckptctl.hosts import ROLLOUT_PREFIX, invalid_request
 from ckptctl.hosts.aiohttp import admit, install, rollout_of
 from ckptfmt import EpisodeId, InvalidId
 
@@ -42,7 +42,7 @@ class ServerConfig:
     token_seconds: float
     tool_seconds: float
     hold: str | None = None
-    """A crash moment that this server must hold still at: see `ckptctl._demo.moments`."""
+    """The crash point at which this server stops, of `SERVER_CRASH_POINTS`."""
     others: tuple[str, ...] = ()
     """Names of the other participants."""
 
@@ -117,7 +117,7 @@ def bad_input_refused() -> Iterator[None]:
     try:
         yield
     except (BadTask, BadRequest, InvalidId, json.JSONDecodeError) as error:
-        raise invalid(str(error)) from None
+        raise invalid_request(str(error)) from None
 
 
 def json_reply(value: Any, *, headers: Mapping[str, str] | None = None) -> web.Response:

@@ -1,4 +1,4 @@
-"""The demo from outside: start everything, kill everything, start it anew, and compare with no crash."""
+"""The supervisor of the demo: start all processes, kill them, and start them again until the run ends."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ckptctl._demo.crash_points import SERVER_CRASH_POINTS
+from ckptctl._demo.events import Event
 from ckptctl._demo.fleet import KINDS, run_folder
-from ckptctl._demo.moments import SERVER_MOMENTS
-from ckptctl._demo.processes import DemoError, Event, Processes
+from ckptctl._demo.processes import DemoError, Processes
 
 CONTROLLER_SECONDS = 300.0
-"""A life that takes longer than this is stuck."""
+"""A life that takes longer than this makes no progress."""
 
 Watch = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What to run. ``crash_after``: seconds, a moment, or None for a moment that nobody chose."""
+    """What to run. ``crash_after``: seconds, a crash point, or None for a random moment."""
 
     tasks: Path
     rollouts: int
@@ -39,20 +40,20 @@ class DemoOptions:
 
 @dataclass
 class Outcome:
-    """What a run brought: the results of its rollouts, and what was seen of its lives."""
+    """The results of a run, and the events of its lives."""
 
     directory: Path
     results: dict[str, Any] = field(default_factory=dict)
     checkpoints: list[Event] = field(default_factory=list)
     restores: list[Event] = field(default_factory=list)
     kills: list[str] = field(default_factory=list)
-    """Where each SIGKILL fell."""
+    """Where each SIGKILL came."""
     lives: int = 0
     seconds: float = 0.0
 
 
 class Supervisor:
-    """Runs the lives of one run. ``watch`` sees every event, for display."""
+    """Runs the lives of one run. ``watch`` gets every event, for display."""
 
     def __init__(self, options: DemoOptions, watch: Watch) -> None:
         self._options = options
@@ -72,19 +73,19 @@ class Supervisor:
         return self._outcome
 
     def _planned_crashes(self) -> list[float | str | None]:
-        """Where each life ends: a moment, or None for the last one, which runs to its end.
+        """When each life is killed, or None for the last one, which runs to its end.
 
-        A crash right after a restore needs one before it: the first comes at a moment nobody chose.
+        A crash right after a restore needs one before it, which comes at a random moment.
         """
         options = self._options
-        chosen: float | str = "chance" if options.crash_after is None else options.crash_after
+        chosen: float | str = "random" if options.crash_after is None else options.crash_after
         crashes = [chosen] * options.crashes
         if chosen == "restored" and crashes:
-            crashes = ["chance", *crashes]
+            crashes = ["random", *crashes]
         return [*crashes, None]
 
     async def _life(self, crash: float | str | None) -> bool:
-        """One life of the run. Returns whether it ran to its end: the crash may have come too late."""
+        """Run one life. Returns whether it ran to its end: the crash may come too late."""
         loop = asyncio.get_running_loop()
         reached: asyncio.Future[str] = loop.create_future()
         ended: asyncio.Future[None] = loop.create_future()
@@ -93,10 +94,10 @@ class Supervisor:
             self._note(event)
             if event["event"] == "done":
                 ended.set_result(None)
-            elif event["event"] == "moment" and not reached.done():
-                reached.set_result(event["moment"])
-            elif event["event"] == "second-checkpoint" and crash == "chance":
-                self._set_later(reached, self._chance(), "a moment that nobody chose")
+            elif event["event"] == "crash-point" and not reached.done():
+                reached.set_result(event["point"])
+            elif event["event"] == "second-checkpoint" and crash == "random":
+                self._set_later(reached, self._random_delay(), "a random moment")
 
         life = self._outcome.lives
         self._outcome.lives += 1
@@ -112,10 +113,10 @@ class Supervisor:
             if ended.done():
                 return True
             if not reached.done():
-                raise DemoError(f"the run made no end within {CONTROLLER_SECONDS:.0f} s")
+                raise DemoError(f"the run did not end within {CONTROLLER_SECONDS:.0f} s")
             await processes.kill()
         self._outcome.kills.append(reached.result())
-        self._watch({"event": "killed", "moment": reached.result(), "processes": len(KINDS) + 1})
+        self._watch({"event": "killed", "point": reached.result(), "processes": len(KINDS) + 1})
         return False
 
     def _note(self, event: Event) -> None:
@@ -125,8 +126,8 @@ class Supervisor:
             self._outcome.restores.append(event)
         self._watch(event)
 
-    def _chance(self) -> float:
-        """Seconds: truly random, so no seed can grow used to it."""
+    def _random_delay(self) -> float:
+        """A random number of seconds, which does not depend on the seed of the run."""
         return random.SystemRandom().uniform(0, 40 * self._options.token_seconds)
 
     @staticmethod
@@ -147,7 +148,7 @@ class Supervisor:
                 "seed": options.seed,
                 "token_seconds": options.token_seconds,
                 "tool_seconds": options.tool_seconds,
-                "hold": crash if name == "environment" and crash in SERVER_MOMENTS else None,
+                "hold": crash if name == "environment" and crash in SERVER_CRASH_POINTS else None,
                 "others": [other for other in KINDS if other != name],
             }
             for name, kind in KINDS.items()
@@ -158,7 +159,7 @@ class Supervisor:
             "tasks": str(options.tasks),
             "rollouts": options.rollouts,
             "checkpointing": options.checkpointing,
-            "moment": crash if isinstance(crash, str) else None,
+            "crash_point": crash if isinstance(crash, str) else None,
         }
         return configs
 

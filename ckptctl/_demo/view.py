@@ -11,13 +11,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ckptctl._demo.processes import Event
+from ckptctl._demo.events import Event
 
 RECENT_LINES = 14
 
 
 class View:
-    """A context that draws events until it ends."""
+    """A context that shows events until it ends."""
 
     def __init__(self, rollouts: int, *, quiet: bool = False) -> None:
         self._rollouts = rollouts
@@ -72,7 +72,7 @@ class View:
                     f"rollouts stood still {event['stood_still'] * 1000:.0f} ms"
                 )
             case {"event": "killed"}:
-                self._say(f"SIGKILL to all {event['processes']} processes: {event['moment']}")
+                self._say(f"SIGKILL to all {event['processes']} processes: {event['point']}")
             case {"event": "restored"}:
                 self._phase = "running"
                 self._say(
@@ -121,7 +121,7 @@ def show_report(report: dict[str, object], console: Console) -> None:
         console.print(Text(f"  {each}", style="red"))
     if report["checkpoint"] is not None:
         url = str(report["checkpoint"])
-        console.print(Text("Look into the checkpoint:"))
+        console.print(Text("To look at the checkpoint:"))
         for command in (f"ckptfmt show {url}", f"ckptfmt cat {url} agent-stateful", f"ckptfmt verify {url}"):
             console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)
 

@@ -10,9 +10,30 @@ from ckptfmt import EpisodeId, Record
 
 
 class EpisodeParticipant(Participant):
-    """An environment server, an agent, or a policy model: run its work through ``self.steps``.
+    """An environment server, an agent, or a policy model, which runs its work through ``steps``.
 
     Override `cleared` when the server keeps files for each episode.
+
+    Args:
+        name: Its name, unique in a run.
+        kind: ``environment``, ``policy_model``, ``agent`` or another word.
+
+    Attributes:
+        steps: The episodes of this server.
+
+    Example:
+        A server that counts to three, and continues to count after a crash::
+
+            participant = EpisodeParticipant("counter-0", "environment")
+            plane = ControlPlane(participant, settings)
+
+            async def run(episode_id: EpisodeId) -> int:
+                async with participant.steps.episode(episode_id) as episode:
+                    while (episode.number or 0) < 3:
+                        async with episode.step():
+                            count = (episode.state or 0) + 1
+                        await episode.boundary(count)
+                    return episode.state
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -50,7 +71,13 @@ class EpisodeParticipant(Participant):
             self.cleared(episode)
 
     def cleared(self, episode: EpisodeId) -> None:
-        """All state of this rollout up to this attempt is gone: remove what belongs to it outside memory."""
+        """Remove what belongs to an episode outside memory, such as files. Does nothing by default.
+
+        Called after a retire, and before a restore installs records.
+
+        Args:
+            episode: This attempt and the earlier ones of its rollout have no state in memory any more.
+        """
 
     def episode_count(self) -> int:
         return len(self.steps)

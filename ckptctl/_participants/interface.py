@@ -17,21 +17,34 @@ from ckptfmt import EpisodeId, JsonPayload, Record, StoredRecord
 
 @dataclass(frozen=True)
 class Blocker:
-    """An execution that is not at a boundary: ``since`` is the seconds it has been blocked so far."""
+    """An execution that is not at a boundary, so that a checkpoint waits for it.
+
+    Attributes:
+        episode: The attempt that it belongs to.
+        reason: What it does, for people.
+        since: For how many seconds it has been blocking.
+    """
 
     episode: EpisodeId
     reason: str
     since: float
 
     def to_wire(self) -> dict[str, Any]:
+        """Return the JSON object of a prepare reply.
+
+        Returns:
+            The members ``episode`` (a capture key), ``reason`` and ``since`` (seconds).
+        """
         return {"episode": self.episode.capture_key, "reason": self.reason, "since": round(self.since, 3)}
 
 
 @dataclass(frozen=True)
 class PrepareReport:
-    """What a participant says once it is ready, or at the deadline.
+    """What a participant reports once it is ready, or at the deadline.
 
-    ``restarts``: episodes it cannot save (never capped, RS1). ``episodes``: all that it can save.
+    Attributes:
+        restarts: The episodes that it cannot save, all of them (RS1).
+        episodes: The episodes that it can save, all of them.
     """
 
     restarts: Collection[EpisodeId] = ()
@@ -40,7 +53,12 @@ class PrepareReport:
 
 @dataclass(frozen=True)
 class RestoredRecord:
-    """A record of a checkpoint under the replacement attempt that the restore's scope names (RE7)."""
+    """A record of a checkpoint under the replacement attempt that the restore's scope names (RE7).
+
+    Attributes:
+        episode: The replacement attempt.
+        stored: The record as it is in the checkpoint.
+    """
 
     episode: EpisodeId
     stored: StoredRecord
@@ -52,19 +70,36 @@ class RestoredRecord:
 
     @property
     def boundary(self) -> int | None:
+        """The number of the boundary that was saved, if the participant counts them."""
         return self.stored.boundary
 
     @property
     def size(self) -> int:
-        """Bytes of the payload's text."""
+        """Bytes of the payload's JSON text."""
         return self.stored.size
 
     def payload(self) -> Any:
-        """The decoded payload, a fresh object each time."""
+        """Decode the payload.
+
+        Returns:
+            The saved value, a new object each time.
+
+        Raises:
+            ckptfmt.CheckpointError: When a large payload, which is read from the store again, cannot be
+                read any more.
+        """
         return self.stored.payload
 
     def record(self) -> Record:
-        """This record for the next checkpoint, unchanged but for its episode (CM2): nothing is decoded."""
+        """Return this record for the next checkpoint, unchanged except for its episode (CM2).
+
+        Returns:
+            A record with the same payload, which is not decoded for it.
+
+        Raises:
+            ckptfmt.CheckpointError: When a large payload, which is read from the store again, cannot be
+                read any more.
+        """
         payload: JsonPayload = self.stored.json_payload
         return Record(
             episode=self.episode,
@@ -76,69 +111,149 @@ class RestoredRecord:
 
 
 class Participant(ABC):
-    """One server that holds episode state. All methods run on the event loop of its control plane.
+    """One server that holds state of episodes. All methods run on the event loop of its control plane.
 
-    ``changed`` is set by the control plane: call it whenever `ready` may have become true.
-    Any exception of a method becomes a typed error of the control call that needed it.
+    A method may raise any exception. The control call that needed it then fails with an error reply: a
+    `ControlError` keeps its code, a :class:`ckptfmt.CheckpointError` has the code that
+    ``docs/protocol.md`` names for it, all else is ``internal_error`` (from `export`: ``export_failed``).
+
+    Attributes:
+        name: Unique in a run, ignoring case: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``.
+        kind: ``environment``, ``policy_model``, ``agent``, ``resources``, or another word; a
+            `Server` of another kind needs ranks of its own.
+        changed: Set by the control plane. Call it whenever `ready` may have become true.
     """
 
     name: str
-    """Unique in a run, ignoring case: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``."""
     kind: str
-    """``environment``, ``policy_model``, ``agent``, ``resources``, or another word with a rank of its own."""
 
     changed: Callable[[], None] = staticmethod(lambda: None)
 
     @abstractmethod
     async def close(self, restarts: Collection[EpisodeId]) -> None:
-        """Let every execution stop at its next boundary. ``restarts`` and this server's own go on."""
+        """Let every execution stop at its next boundary.
+
+        Args:
+            restarts: Episodes that are restarts on other servers. They go on, as do the restarts of this
+                server.
+
+        Raises:
+            Exception: Whatever went wrong. The prepare or restore fails, and `reopen` is called.
+        """
 
     @abstractmethod
     async def reopen(self) -> None:
-        """Let the executions go on. Called after every close, also one that failed part way."""
+        """Let the executions go on. Called after every `close`, also after one that failed halfway.
+
+        Raises:
+            Exception: Whatever went wrong. The resume fails, and is tried again until it succeeds.
+        """
 
     @abstractmethod
     def ready(self) -> bool:
-        """Whether every live execution that can be saved is at a boundary. Cheap: asked often (CP7)."""
+        """Tell whether every running execution that can be saved is at a boundary. Called often (CP7).
+
+        Returns:
+            True when a checkpoint has nothing to wait for.
+
+        Raises:
+            Exception: Whatever went wrong. The prepare fails.
+        """
 
     @abstractmethod
     def blockers(self, limit: int) -> tuple[list[Blocker], int]:
-        """At most ``limit`` of the executions that keep `ready` false, and how many there are."""
+        """Return the executions that keep `ready` false. Called often, with a limit of 0 by status.
+
+        Args:
+            limit: How many to list at most.
+
+        Returns:
+            At most ``limit`` of them, and how many there are.
+
+        Raises:
+            Exception: Whatever went wrong. The prepare or status fails.
+        """
 
     @abstractmethod
     async def prepare(self) -> PrepareReport:
-        """Report once ready, or at the deadline. May be asked again."""
+        """Report what can be saved. Called once ready, or at the deadline; may be called again.
+
+        Returns:
+            All episodes that can be saved, and all that cannot.
+
+        Raises:
+            Exception: Whatever went wrong. The prepare fails.
+        """
 
     @abstractmethod
     async def export(self, scope: Collection[EpisodeId]) -> Sequence[Record]:
-        """Snapshots of the episodes in scope that this server holds, each at most once.
+        """Return snapshots of the episodes in scope that this server holds, each at most once.
 
-        Their payloads must not change until the checkpoint is resumed: hand out copies, never live state.
+        Args:
+            scope: The episodes to save.
+
+        Returns:
+            Their records. The payloads must not change until the checkpoint is resumed: pass copies,
+            never live state.
+
+        Raises:
+            Exception: Whatever went wrong. Every commit of this checkpoint id fails with
+                ``export_failed``.
         """
 
     @abstractmethod
     async def install(self, records: Sequence[RestoredRecord], scope: Collection[EpisodeId]) -> None:
-        """Take up restored episodes under their replacement attempts.
+        """Add restored episodes under their replacement attempts.
 
-        ``scope`` is all that the restore continues, also episodes without a record here: a server that
-        keeps files for each episode clears what dead executions of those rollouts left (RE4).
+        Args:
+            records: What a checkpoint holds of this participant.
+            scope: All episodes that the restore continues, also those without a record here: a server
+                that keeps files for each episode removes what earlier processes left of them (RE4).
+
+        Raises:
+            ValueError: A record is not one of this server (as do TypeError, LookupError and
+                AttributeError): the restore fails with ``invalid_checkpoint_state``.
+            Exception: Whatever else went wrong. The restore fails.
         """
 
     @abstractmethod
     async def retire(self, episodes: Collection[EpisodeId]) -> None:
-        """Stop each attempt and its earlier ones, wait for the end of their work, free their state (RT3).
+        """Stop each attempt and its earlier ones, wait until their work has ended, free their state (RT3).
 
         May be cancelled by a deadline and called again: it then waits without stopping anything twice.
+
+        Args:
+            episodes: The attempts to retire.
+
+        Raises:
+            Exception: Whatever went wrong. The retire fails, and can be called again.
         """
 
     async def delete_restored(self, episodes: Collection[EpisodeId]) -> None:
-        """Free restored episodes that never ran here, leaving nothing that refuses their attempt later."""
+        """Free restored episodes that never ran here. Their attempts may be restored again later.
+
+        By default it calls `retire`.
+
+        Args:
+            episodes: The attempts to free.
+
+        Raises:
+            Exception: Whatever went wrong. The restore that needed it fails.
+        """
         await self.retire(episodes)
 
     def episode_count(self) -> int:
-        """How many episodes this server holds, for status."""
+        """Count the episodes that this server holds, for status.
+
+        Returns:
+            Their number. 0 by default.
+        """
         return 0
 
     def restart_count(self) -> int:
-        """How many of them are restarts, for status."""
+        """Count those of them that are restarts, for status.
+
+        Returns:
+            Their number. 0 by default.
+        """
         return 0

@@ -10,14 +10,41 @@ from typing import Any
 
 from ckptctl._errors import ControlError
 from ckptctl._participants.interface import Blocker, Participant, PrepareReport, RestoredRecord
-from ckptctl._participants.steps import latest_attempts
-from ckptctl._retired import stale_attempt
+from ckptctl._retired import latest_attempts, stale_attempt
 from ckptfmt import EpisodeId, Record
 
 
 class SessionParticipant(Participant):
-    """A resources server. Run each call inside ``async with self.call(episode)``; say how a session is
-    saved, loaded and dropped. A call is a wait step: a checkpoint waits for its end."""
+    """A resources server, which runs each call inside `call` and says how a session is saved and loaded.
+
+    A checkpoint waits for the end of running calls.
+
+    Args:
+        name: Its name, unique in a run.
+        kind: ``resources`` or another word.
+
+    Example:
+        A server that holds a list of notes for each episode::
+
+            class Notes(SessionParticipant):
+                notes: dict[EpisodeId, list[str]] = {}
+
+                async def add(self, episode: EpisodeId, note: str) -> None:
+                    async with self.call(episode):
+                        self.notes.setdefault(episode, []).append(note)
+
+                def sessions(self) -> Iterable[EpisodeId]:
+                    return list(self.notes)
+
+                def save(self, episode: EpisodeId) -> Any:
+                    return {"notes": list(self.notes[episode])}
+
+                def load(self, episode: EpisodeId, payload: Any) -> None:
+                    self.notes[episode] = payload["notes"]
+
+                def drop(self, episode: EpisodeId) -> None:
+                    del self.notes[episode]
+    """
 
     def __init__(self, name: str, kind: str = "resources") -> None:
         self.name = name
@@ -29,31 +56,87 @@ class SessionParticipant(Participant):
 
     @abstractmethod
     def sessions(self) -> Iterable[EpisodeId]:
-        """The episodes that have a session now."""
+        """Return the episodes that have a session now.
+
+        Returns:
+            Their ids, in any order.
+
+        Raises:
+            Exception: Whatever went wrong. The control call that needed it fails.
+        """
 
     @abstractmethod
     def save(self, episode: EpisodeId) -> Any:
-        """The session's state as a new exact value, never a live object."""
+        """Return the state of a session.
+
+        Args:
+            episode: One of `sessions`.
+
+        Returns:
+            A new exact JSON value, never a live object.
+
+        Raises:
+            Exception: Whatever went wrong. Every commit of the checkpoint fails with ``export_failed``.
+        """
 
     @abstractmethod
     def load(self, episode: EpisodeId, payload: Any) -> None:
-        """Make the session of this episode from a saved state."""
+        """Make a session from a saved state.
+
+        Args:
+            episode: The attempt that gets the session.
+            payload: What `save` returned for the saved attempt.
+
+        Raises:
+            ValueError: The payload is not one that `save` returns (as do TypeError, LookupError and
+                AttributeError): the restore fails with ``invalid_checkpoint_state``.
+            Exception: Whatever else went wrong. The restore fails.
+        """
 
     @abstractmethod
     def drop(self, episode: EpisodeId) -> None:
-        """Free the session of this episode."""
+        """Free the session of an episode.
+
+        Args:
+            episode: One of `sessions`.
+
+        Raises:
+            Exception: Whatever went wrong. The control call that needed it fails.
+        """
 
     def cleared(self, episode: EpisodeId) -> None:
-        """The sessions of this rollout up to this attempt are dropped: remove what dead executions of
-        them left outside memory, such as files (RE4)."""
+        """Remove what belongs to an episode outside memory, such as files. Does nothing by default.
+
+        Called after a retire, and before a restore installs records (RE4).
+
+        Args:
+            episode: The sessions of this attempt and the earlier ones of its rollout are dropped.
+        """
 
     def boundary(self, episode: EpisodeId) -> int | None:
-        """How many calls the session has completed, if the server counts them."""
+        """Return how many calls a session has completed, if the server counts them.
+
+        Args:
+            episode: One of `sessions`.
+
+        Returns:
+            The number that the saved record gets. None by default.
+        """
         return None
 
     @asynccontextmanager
     async def call(self, episode: EpisodeId) -> AsyncIterator[None]:
-        """The context of one running call of this episode. Raises ``stale_attempt`` when it is retired."""
+        """Run the code of one call: a checkpoint waits for its end.
+
+        Args:
+            episode: The attempt that the call belongs to.
+
+        Yields:
+            None.
+
+        Raises:
+            ControlError: ``stale_attempt``, when the attempt is being retired, or is retired during the call.
+        """
         if episode in self._retiring:
             raise stale_attempt(episode)
         task = asyncio.current_task()
@@ -69,7 +152,7 @@ class SessionParticipant(Participant):
             raise stale_attempt(episode) from None
         finally:
             if episode in self._retiring:
-                task.uncancel()  # The retire's own cancellation ends here, also one that the call ignored.
+                task.uncancel()  # The cancellation by the retire ends here, also one that the call ignored.
             del running[task]
             if not running:
                 del self._calls[episode]
@@ -104,7 +187,7 @@ class SessionParticipant(Participant):
         records = []
         for episode in sorted(set(scope) & set(self.sessions())):
             records.append(Record(episode, payload=self.save(episode), boundary=self.boundary(episode)))
-            await asyncio.sleep(0)  # Let status answer between two sessions.
+            await asyncio.sleep(0)  # Let status reply between two sessions.
         return records
 
     async def install(self, records: Sequence[RestoredRecord], scope: Collection[EpisodeId]) -> None:

@@ -1,19 +1,7 @@
 """Episode steps: how an agent loop, or any other loop, tells what of it can be saved.
 
-::
-
-    steps = EpisodeSteps()
-
-    async with steps.episode(episode_id) as episode:
-        state = episode.state or {"messages": []}        # restored state, if there is any
-        while not done(state):
-            async with episode.step("replay"):           # the checkpoint does not wait for it
-                reply = await call_model(state)
-            state = {"messages": [*state["messages"], reply]}
-            await episode.boundary(state)                # parks here while a checkpoint is open
-
-Orders there are: ``step`` then ``boundary``, again and again, then the end of the block. A *wait* step
-blocks a checkpoint from its start to the boundary after it; a *replay* step never does: the boundary
+The only order is: ``step`` then ``boundary``, any number of times, then the end of the block. A *wait*
+step blocks a checkpoint from its start to the boundary after it; a *replay* step never does: the boundary
 before it is saved, and its call is repeated after a crash, which must be safe (ST2). While a checkpoint
 is open no step begins, and no episode ends (ST9, ST10); restarts are exempt from all of it.
 """
@@ -26,34 +14,48 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ckptctl._participants.episode import Episode
 from ckptctl._participants.interface import Blocker, RestoredRecord
+from ckptctl._participants.live_episode import LiveEpisode
+from ckptctl._participants.parking import Parking
+from ckptctl._participants.registry import EpisodeRegistry
+from ckptctl._retired import latest_attempts
 from ckptfmt import EpisodeId, Record
 
 
 class EpisodeSteps:
-    """The episodes of one server: those that run, and those that rest with no task of their own.
+    """The episodes of one server: running ones, and inactive ones, which have a state and no task.
 
-    An episode rests when it was restored and not yet claimed by a request, or when it ended and is kept
-    for a repeated call (``keep=True``), until `discard`.
+    An episode is inactive when it was restored and no request has continued it yet, or when it ended and
+    is kept for a repeated call (``keep=True``), until `discard`.
+
+    Attributes:
+        changed: Called when the last blocking episode stops blocking, only while a checkpoint is open.
+
+    Example:
+        A loop that can be saved between any two of its model calls::
+
+            async with steps.episode(episode_id) as episode:
+                state = episode.state or {"messages": []}        # the restored state, if there is one
+                while not done(state):
+                    async with episode.step("replay"):           # a checkpoint does not wait for it
+                        reply = await call_model(state)
+                    state = {"messages": [*state["messages"], reply]}
+                    await episode.boundary(state)                # waits here while a checkpoint is open
     """
 
     def __init__(self) -> None:
         self.changed: Callable[[], None] = lambda: None
-        """Called when the last blocking episode stops blocking, only while a checkpoint is open (ST7)."""
-        self._open = asyncio.Event()
-        self._open.set()
-        self._exempt: frozenset[EpisodeId] = frozenset()
-        self._live: dict[EpisodeId, Episode] = {}
-        self._resting: dict[EpisodeId, RestoredRecord | Record] = {}
-        self._blocking = 0
+        self._parking = Parking(self._none_blocks)
+        self._episodes = EpisodeRegistry()
 
     @property
     def closed(self) -> bool:
-        return not self._open.is_set()
+        """Whether a checkpoint is open: episodes wait at their boundaries."""
+        return self._parking.closed
 
     @property
     def blocking(self) -> int:
-        """How many episodes a checkpoint would have to wait for: a running count (ST7)."""
-        return self._blocking
+        """How many episodes a checkpoint has to wait for. A running count, so cheap to ask (ST7)."""
+        return self._parking.blocking
 
     def episode(
         self,
@@ -63,92 +65,132 @@ class EpisodeSteps:
         restart: str | None = None,
         keep: bool = False,
     ) -> Episode:
-        """The context of one running episode; it takes up what rests under its id.
+        """Return the context of one running episode, which continues the inactive one of this id.
 
-        ``deadline``: seconds, parked time not counted (ST3); past it the block gets TimeoutError.
-        ``restart``: the reason why this episode can never be saved. ``keep``: leave the last boundary
-        resting when the block ends, whatever ends it but a retire.
+        Args:
+            episode_id: The attempt.
+            deadline: Seconds that the block may take; the time in which a checkpoint parks the episode
+                does not count (ST3). Past it the block gets TimeoutError.
+            restart: Why this episode can never be saved; None when it can.
+            keep: Keep the last boundary as an inactive episode when the block ends, whatever ends it
+                except a retire.
 
-        Entering raises `ControlError` ``invalid_request`` when the episode runs already.
+        Returns:
+            An async context manager. Entering it raises `ControlError` ``invalid_request`` when the
+            episode runs already.
         """
-        return Episode(self, episode_id, deadline=deadline, restart=restart, keep=keep)
+        live = LiveEpisode(episode_id, self._parking, deadline=deadline, restart=restart)
+        return Episode(live, self._episodes, keep=keep)
 
     def close(self, exempt: Collection[EpisodeId] = ()) -> None:
-        """Park every episode at its next boundary but the restarts, own ones and those given."""
-        self._exempt = frozenset(exempt)
-        self._open.clear()
-        for episode in self._live.values():
-            episode._checkpoint_opened()
+        """Park every episode at its next boundary, except for restarts.
+
+        Args:
+            exempt: Episodes that are restarts on other servers, and go on here as well.
+        """
+        self._parking.close(exempt)
+        for episode in self._episodes.live:
+            episode.server_closed()
 
     def reopen(self) -> None:
-        self._exempt = frozenset()
-        self._open.set()
-        for episode in self._live.values():
-            episode._checkpoint_ended()
+        """Let every episode go on."""
+        self._parking.reopen()
+        for episode in self._episodes.live:
+            episode.server_reopened()
 
     def blockers(self, limit: int) -> tuple[list[Blocker], int]:
-        """At most ``limit`` blocking episodes, and their number."""
-        found = (each._blocker for each in self._live.values() if each._counted)
-        return list(itertools.islice(found, limit)), self._blocking
+        """Return the episodes that a checkpoint has to wait for.
+
+        Args:
+            limit: How many to list at most.
+
+        Returns:
+            At most ``limit`` of them, and how many there are.
+        """
+        found = (each.blocker for each in self._episodes.live if each.blocks)
+        return list(itertools.islice(found, limit)), self._parking.blocking
 
     def saveable(self) -> list[EpisodeId]:
-        """Every episode that an export can hold: live or resting, no restart, none being retired."""
-        return [*(each.id for each in self._live.values() if each._saveable), *self._resting]
+        """Return every episode that an export can contain.
+
+        Returns:
+            Running and inactive episodes, except for restarts and those that are being retired.
+        """
+        return [*(each.id for each in self._episodes.live if each.saveable), *self._episodes.inactive]
 
     def restarts(self) -> list[EpisodeId]:
-        return [each.id for each in self._live.values() if each.restart is not None]
+        """Return the running episodes that cannot be saved.
+
+        Returns:
+            Their ids, in the order in which they began.
+        """
+        return [each.id for each in self._episodes.live if each.restart is not None]
 
     def export(self, scope: Collection[EpisodeId]) -> list[Record]:
-        """A record of every saveable episode in scope, at its last boundary (ST4), sorted by episode."""
+        """Return a record of every saveable episode in scope, at its last boundary (ST4).
+
+        Args:
+            scope: The episodes to save. Those that this server does not hold are left out.
+
+        Returns:
+            The records, sorted by episode.
+        """
         wanted = set(scope)
-        records = [each._record() for each in self._live.values() if each.id in wanted and each._saveable]
-        for episode_id, rest in self._resting.items():
-            if episode_id in wanted:
-                records.append(rest.record() if isinstance(rest, RestoredRecord) else rest)
+        saved = [each.saved_state() for each in self._episodes.live if each.id in wanted and each.saveable]
+        saved += [each for episode_id, each in self._episodes.inactive.items() if episode_id in wanted]
+        records = [each.record() if isinstance(each, RestoredRecord) else each for each in saved]
         return sorted(records, key=lambda record: record.episode)
 
     def install(self, records: Sequence[RestoredRecord]) -> None:
-        """Let restored episodes rest until a request claims them."""
-        self._resting.update((record.episode, record) for record in records)
+        """Add restored episodes, inactive until a request continues them.
 
-    def resting(self, episode_id: EpisodeId) -> Record | RestoredRecord | None:
-        """What rests under this id, if anything."""
-        return self._resting.get(episode_id)
+        Args:
+            records: The records of a checkpoint, under their replacement attempts.
+        """
+        self._episodes.inactive.update((record.episode, record) for record in records)
+
+    def inactive(self, episode_id: EpisodeId) -> Record | RestoredRecord | None:
+        """Return the last boundary of an inactive episode.
+
+        Args:
+            episode_id: The attempt.
+
+        Returns:
+            Its record, or None when no inactive episode has this id.
+        """
+        return self._episodes.inactive.get(episode_id)
 
     def discard(self, episode_id: EpisodeId) -> None:
-        """Free what rests under this id. Nothing resting is no error."""
-        self._resting.pop(episode_id, None)
+        """Remove an inactive episode.
+
+        Args:
+            episode_id: The attempt. One that is not inactive changes nothing.
+        """
+        self._episodes.inactive.pop(episode_id, None)
 
     async def retire(self, episodes: Collection[EpisodeId]) -> None:
-        """Cancel these attempts and earlier ones, wait until their tasks have ended, free what rests."""
+        """Cancel these attempts and earlier ones, wait until they have ended, and remove inactive ones.
+
+        Args:
+            episodes: The attempts to retire.
+        """
         last = latest_attempts(episodes)
         stopping = [
-            each for each in self._live.values() if each.id.attempt <= last.get(each.id.rollout_id, -1)
+            each for each in self._episodes.live if each.id.attempt <= last.get(each.id.rollout_id, -1)
         ]
         for episode in stopping:
-            episode._retire()
+            episode.retire()
         if stopping:
-            await asyncio.wait([episode._ended for episode in stopping])
-        for episode_id in list(self._resting):
+            await asyncio.wait([episode.ended for episode in stopping])
+        for episode_id in list(self._episodes.inactive):
             if episode_id.attempt <= last.get(episode_id.rollout_id, -1):
-                del self._resting[episode_id]
+                del self._episodes.inactive[episode_id]
+
+    def _none_blocks(self) -> None:
+        self.changed()
 
     def __iter__(self) -> Iterator[EpisodeId]:
-        yield from self._live
-        yield from self._resting
+        return iter(self._episodes)
 
     def __len__(self) -> int:
-        return len(self._live) + len(self._resting)
-
-    def _count(self, by: int) -> None:
-        self._blocking += by
-        if not self._blocking and self.closed:
-            self.changed()
-
-
-def latest_attempts(episodes: Collection[EpisodeId]) -> dict[str, int]:
-    """Rollout id to the highest attempt named, so that each rollout is stopped once (RT6)."""
-    last: dict[str, int] = {}
-    for episode in episodes:
-        last[episode.rollout_id] = max(episode.attempt, last.get(episode.rollout_id, -1))
-    return last
+        return len(self._episodes)

@@ -1,8 +1,8 @@
-"""One participant's commit: one export, one write, however often it is asked for (CM4).
+"""One participant's commit: one export and one write, however often the call is repeated (CM4).
 
-The export and the write are tasks of their own, which a caller's deadline cannot stop. A write that
-failed to store goes on where it stopped, with the same snapshots and so the same bytes; an export that
-failed is final, since a later one could take a later cut than the other participants committed (CM5).
+The export and the write run in a task of their own, which a caller's deadline does not stop. A write that
+failed to store continues where it stopped, with the same snapshots and so the same bytes. An export that
+failed is final, since a later one could belong to a later cut than that of the other participants (CM5).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import ckptfmt
 from ckptctl import _protocol as protocol
 from ckptctl._errors import ControlError, control_error
 from ckptctl._participants.interface import Participant
-from ckptctl._server.waiting import uncancelled
+from ckptctl._server.tasks import await_participant, on_failure
 from ckptctl._threads import in_thread
 from ckptfmt import Compression, EpisodeId, Manifest, OutcomeUnknown, Record, StoreError, Writer
 
 STOP_SECONDS = 1.0
-"""How long a stop waits for a stopped write to tidy up. Past it the write may still be stuck in one file
-operation, which publishes nothing: its last check before the manifest refuses."""
+"""How long a stop waits for a stopped write to remove its temporary files. Past it the write may still be in
+one file operation, which publishes nothing: its last check before the manifest refuses."""
 
 
-class CommitWork:
+class CommitOperation:
     """The export and write of one checkpoint id."""
 
     def __init__(
-        self, participant: Participant, request: protocol.Commit, *, compression: Compression
+        self, participant: Participant, request: protocol.CommitRequest, *, compression: Compression
     ) -> None:
         self._arguments = self._arguments_of(request)
         self.last_error: ControlError | None = None
@@ -49,7 +49,7 @@ class CommitWork:
         self._export_error: ControlError | None = None
         self._task: asyncio.Task[dict[str, Any]] | None = None
 
-    def check_repeat(self, request: protocol.Commit) -> None:
+    def check_repeat(self, request: protocol.CommitRequest) -> None:
         """Refuse a repeat with other arguments (CM6), and every one once the export has failed (CM5)."""
         if self._export_error is not None:
             raise self._export_error
@@ -57,11 +57,11 @@ class CommitWork:
             raise ControlError("checkpoint_conflict", "this checkpoint was committed with other arguments")
 
     @staticmethod
-    def _arguments_of(request: protocol.Commit) -> tuple[str, tuple[EpisodeId, ...]]:
+    def _arguments_of(request: protocol.CommitRequest) -> tuple[str, tuple[EpisodeId, ...]]:
         return request.directory, tuple(sorted(request.episodes))
 
     def task(self) -> asyncio.Task[dict[str, Any]]:
-        """The running or finished work, begun again where it stopped if storing failed.
+        """The running or finished work. If storing failed, it begins again where it stopped.
 
         Raises `ControlError` ``export_failed`` when the export failed before.
         """
@@ -69,11 +69,11 @@ class CommitWork:
             raise self._export_error
         if self._task is None or (self._task.done() and self._failed(self._task)):
             self._task = asyncio.create_task(self._run(), name="ckptctl-commit")
-            self._task.add_done_callback(self._note)
+            self._task.add_done_callback(on_failure(self._note))
         return self._task
 
     def refuse_export(self, error: ControlError) -> ControlError:
-        """The export failed for good: every commit of this id gets ``export_failed``."""
+        """Let every further commit of this id fail with this error, and return it."""
         self._export_error = error
         return error
 
@@ -91,7 +91,7 @@ class CommitWork:
             if not self._task.done():
                 await in_thread(lambda: self._gate.wait_published(None), name="ckptctl-stop")
         elif self._writer is not None:
-            # A write that failed to store waits for a retry that will not come.
+            # A write that failed to store was kept for a retry, which cannot come any more.
             await in_thread(self._writer.abort, name="ckptctl-abort")
 
     async def _run(self) -> dict[str, Any]:
@@ -110,15 +110,12 @@ class CommitWork:
 
     async def _export(self) -> Sequence[Record]:
         try:
-            records = await uncancelled(self._participant.export(self._scope))
+            records = await await_participant(self._participant.export(self._scope))
             self._check(records)
-        except Exception as error:
-            message = (
-                f"the export failed: {error}"
-                if isinstance(error, ControlError)
-                else (f"the export failed: {type(error).__name__}: {error}")
-            )
-            raise self.refuse_export(ControlError("export_failed", message)) from error
+        except Exception as error:  # A participant may raise anything; whatever it is, the export is over.
+            reason = str(error) if isinstance(error, ControlError) else f"{type(error).__name__}: {error}"
+            failure = ControlError("export_failed", f"the export failed: {reason}")
+            raise self.refuse_export(failure) from error
         return records
 
     def _check(self, records: Iterable[Record]) -> None:
@@ -142,7 +139,7 @@ class CommitWork:
             self._manifest = self._writer.publish()
         except (StoreError, OutcomeUnknown):
             raise  # The writer keeps what is not stored, for a retry.
-        except BaseException:
+        except BaseException:  # Re-raised: whatever it is, no retry follows, so nothing may stay behind.
             self._writer.abort()
             self._writer = None
             raise
@@ -166,10 +163,9 @@ class CommitWork:
             "references": dict(sorted(references.items())),
         }
 
-    def _note(self, task: asyncio.Task[dict[str, Any]]) -> None:
-        # Also when no caller waits any more: status shows the error (and it is never "not retrieved").
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.last_error = control_error(error)
+    def _note(self, error: BaseException) -> None:
+        # Also when no caller waits any more: status shows the error.
+        self.last_error = control_error(error)
 
     @staticmethod
     def _failed(task: asyncio.Task[dict[str, Any]]) -> bool:

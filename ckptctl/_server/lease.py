@@ -1,6 +1,6 @@
-"""The lease that frees a participant whose controller stopped calling. Pure state: the time is passed in.
+"""The lease that frees a participant whose controller stopped calling. Pure state: the time is an argument.
 
-It runs in every phase but idle, from the end of the last accepted call that names the open id, and
+It runs in every phase except idle, from the end of the last accepted call that names the open id, and
 not while such a call is in progress (CP8). Times are seconds of one monotonic clock.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class Lease:
-    """A deadline that accepted calls push on."""
+    """A deadline that accepted calls extend."""
 
     def __init__(self, grace_seconds: float) -> None:
         self.grace_seconds = grace_seconds

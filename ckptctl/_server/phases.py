@@ -1,14 +1,14 @@
-"""The phases of one participant, and the fence of checkpoint ids. Pure state: no clock, no I/O.
+"""The phases of one participant, and which checkpoint ids have ended. Pure state: no clock, no I/O.
 
-The only orders there are::
+The only transitions are::
 
     idle -> preparing -> prepared -> committed -> idle      a checkpoint
     idle -> restoring -> restored -> idle                   a restore
     any but idle -> idle                                    resume, lease expiry
     preparing, restoring -> idle                            its own failure
 
-An id whose checkpoint ended by resume or expiry is remembered, so that a delayed request of a
-controller that has moved on is refused instead of obeyed.
+An id whose checkpoint ended by resume or expiry is remembered, so that a delayed request for it is refused:
+the controller that sent it has gone on meanwhile.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ REMEMBERED_IDS = 64
 
 
 class Phase(StrEnum):
+    """What a server does, as its status says: ``phase`` is one of these strings."""
+
     IDLE = "idle"
     PREPARING = "preparing"
     PREPARED = "prepared"
@@ -31,7 +33,7 @@ class Phase(StrEnum):
     RESTORED = "restored"
 
 
-# From which phases a verb that names the open id is accepted. Status and resume are accepted in all.
+# The phases in which a call is accepted. Status and resume are accepted in all.
 ACCEPTED: dict[str, frozenset[Phase]] = {
     "prepare": frozenset({Phase.IDLE, Phase.PREPARING, Phase.PREPARED}),
     "commit": frozenset({Phase.PREPARED, Phase.COMMITTED}),
@@ -49,7 +51,7 @@ class PhaseMachine:
         self.phase = Phase.IDLE
         self.checkpoint_id: str | None = None
         self.ending = False
-        """A resume or expiry of the open id has begun: nothing but resume is accepted for it any more."""
+        """Whether a resume or expiry of the open id has begun: then only resume is accepted for it."""
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def check(self, verb: str, checkpoint_id: str | None) -> None:
@@ -104,22 +106,22 @@ class PhaseMachine:
         self._move(Phase.RESTORING, Phase.RESTORED)
 
     def failed(self) -> None:
-        """The open prepare or restore failed by itself: idle, and its id may be used again."""
+        """The open prepare or restore failed: idle, and its id may be used again."""
         self._expect(Phase.PREPARING, Phase.RESTORING)
         self._close()
 
     def begin_end(self) -> None:
-        """A resume or expiry of the open checkpoint begins; it may take a while, or be retried."""
+        """A resume or expiry of the open checkpoint begins. It may take a while, or be retried."""
         self.ending = True
 
     def end(self) -> None:
-        """Resume or expiry is done: idle, and the id is remembered."""
+        """The resume or expiry is done: idle, and the id is remembered."""
         if self.checkpoint_id is not None:
             self.remember(self.checkpoint_id)
         self._close()
 
     def remember(self, checkpoint_id: str) -> None:
-        """Refuse this id from now on, as far as the last `REMEMBERED_IDS` reach."""
+        """Refuse this id from now on, until `REMEMBERED_IDS` later ones have ended."""
         self._ended[checkpoint_id] = None
         self._ended.move_to_end(checkpoint_id)
         while len(self._ended) > REMEMBERED_IDS:

@@ -1,15 +1,18 @@
-"""Test doubles for whoever writes a participant or drives control planes: no plugin, no waiting.
+"""What the author of a participant, or of a controller, uses in tests. No plugin of a test runner is needed.
 
-`ckptctl.testing.clock` runs asyncio on a clock that jumps; `ckptctl.testing.participant` has a participant
-whose episodes follow a script, and one that makes any participant fail, hang or take its time.
+`on_virtual_clock` runs a test on an event loop whose clock jumps to the next timer, so that no time passes.
+`ScriptedParticipant` has episodes that follow a script; `FaultyParticipant` makes any participant fail, wait
+or take time.
 """
 
+from ckptctl._public_names import set_public_module
 from ckptctl.testing._clock import Stall, VirtualClockLoop, on_virtual_clock, run
-from ckptctl.testing._participant import FaultyParticipant, Hold, ScriptedParticipant, Step
+from ckptctl.testing._participant import FaultyParticipant, Hold, Method, ScriptedParticipant, Step
 
 __all__ = [
     "FaultyParticipant",
     "Hold",
+    "Method",
     "ScriptedParticipant",
     "Stall",
     "Step",
@@ -17,3 +20,5 @@ __all__ = [
     "on_virtual_clock",
     "run",
 ]
+
+set_public_module(globals(), __name__)

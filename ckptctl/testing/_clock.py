@@ -1,18 +1,10 @@
-"""An asyncio event loop whose clock jumps: hours of timers in no time, in a fixed order.
+"""An asyncio event loop with a virtual clock: hours of timers in no time, in a fixed order.
 
-::
+When no callback is ready, the clock jumps to the next timer. While a thread of this package runs, the
+clock does not move and the loop waits for the thread in real time, so that reading and writing files takes
+no virtual time. In a test in which time is to pass while a thread hangs, the thread waits in a `Stall`.
 
-    @on_virtual_clock
-    async def test_the_lease_runs_out() -> None:
-        plane = ...
-        await asyncio.sleep(600)          # takes no time at all
-        assert plane.status()["phase"] == "idle"
-
-When no callback is ready, the clock jumps to the next timer. While a thread of `ckptctl.threads` runs, it
-stands still and the loop really waits for the thread, so that reading and writing files costs no virtual
-time. A test that wants time to pass while a thread hangs lets the thread wait for a `Stall`.
-
-Sockets and processes have clocks of their own: they have no place on such a loop.
+Sockets and processes do not follow the virtual clock: do not use them on such a loop.
 """
 
 from __future__ import annotations
@@ -32,28 +24,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _REAL_WAIT_SECONDS = 0.002
-"""How long the loop sleeps before it looks again whether a thread has ended or stalled."""
+"""How long the loop sleeps before it checks again whether a thread has ended or stalled."""
 
 _PATIENCE_SECONDS = 5.0
-"""How long a run that has ended waits for threads: one may hang because of what made the run fail."""
+"""How long a run that has ended waits for threads, which may hang because of what made the run fail."""
 
 _lock = threading.Lock()
 _stalled = 0
 
 
 class Stall:
-    """A place where threads hang until the test lets them go; time may pass meanwhile.
+    """A place where threads wait until the test releases them. Virtual time passes meanwhile.
 
-    ::
+    Args:
+        behind: How many more threads hang meanwhile because the one that waits here holds a lock.
 
-        with Stall() as stall:
-            disk.before("link", stall.wait)          # called in the thread
-            commit = asyncio.create_task(plane.handle("commit", ...))
-            await stall.reached()
-            await asyncio.sleep(60)                  # the deadline passes while the thread hangs
-            stall.release()
+    Example:
+        A deadline passes while a write hangs::
 
-    ``behind``: how many more threads hang meanwhile, because the one that waits here holds a lock of theirs.
+            with Stall() as stall:
+                disk.before("link", stall.wait)          # called in the thread
+                commit = asyncio.create_task(plane.handle("commit", body))
+                await stall.reached()
+                await asyncio.sleep(60)                  # the deadline passes while the thread hangs
+                stall.release()
     """
 
     def __init__(self, *, behind: int = 0) -> None:
@@ -64,21 +58,21 @@ class Stall:
         self._watched_by: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def wait(self) -> None:
-        """Hang here, in a thread, until `release`. Passes at once afterwards."""
+        """Wait here, in a thread, until `release`. Returns at once afterwards."""
         global _stalled
         with _lock:
             if self._released.is_set():
                 return
             self._waiting += 1
             self._arrived += 1
-            # Told before it counts as stalled, so that no time passes before the loop has heard of it.
+            # Before it counts as stalled, so that the loop sees the arrival before any time passes.
             for loop, arrival in self._watched_by:
                 loop.call_soon_threadsafe(arrival.set)
             _stalled += 1 + self._behind
         self._released.wait()
 
     def release(self) -> None:
-        """Let every thread go on. The clock stands still again from this moment, not only once they wake."""
+        """Let every thread go on. From now on, and not only once they run, the clock does not move."""
         global _stalled
         with _lock:
             _stalled -= self._waiting * (1 + self._behind)
@@ -86,7 +80,11 @@ class Stall:
             self._released.set()
 
     async def reached(self, count: int = 1) -> None:
-        """Wait until ``count`` threads have come here. Time passes if it must."""
+        """Wait until threads have arrived here. Virtual time passes if it has to.
+
+        Args:
+            count: How many, since the stall was made.
+        """
         arrival = asyncio.Event()
         watcher = (asyncio.get_running_loop(), arrival)
         with _lock:
@@ -112,7 +110,7 @@ class Stall:
 
 
 class _JumpingSelector(selectors.SelectSelector):
-    """Where the loop would wait for a timer, it jumps to it."""
+    """Moves the clock to the next timer where the loop would wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,39 +120,62 @@ class _JumpingSelector(selectors.SelectSelector):
         if timeout is not None and timeout <= 0:
             return super().select(0)
         while True:
-            # Asked before looking: what a thread delivered before it ended is then seen in this look.
-            busy = threads.running() > _stalled
+            # Before the select: it then finds what a thread delivered before it ended.
+            busy = threads.running_threads() > _stalled
             found = super().select(_REAL_WAIT_SECONDS if busy else 0)
             if found:
                 return found
             if not busy:
                 break
         if timeout is None:
-            raise RuntimeError("the virtual clock stands: no timer, no thread, and nothing is ready to run")
+            raise RuntimeError(
+                "nothing can ever happen: no timer, no thread, and no callback is ready to run"
+            )
         self.now += timeout
         return []
 
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
-    """An event loop whose `time` starts at 0 and jumps to the next timer when nothing is ready."""
+    """An event loop whose `time` starts at 0 and jumps to the next timer when no callback is ready.
+
+    Raises:
+        RuntimeError: From a task that waits, when there is no timer and no thread to wait for.
+    """
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:
+        """Return the virtual time.
+
+        Returns:
+            Seconds since the loop was made.
+        """
         return self._jumping.now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass without running anything: what a stopped process sees when it goes on."""
+        """Let time pass without running anything, as for a process that was suspended.
+
+        Args:
+            seconds: How much.
+        """
         self._jumping.now += seconds
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` on a new `VirtualClockLoop` and return its result.
+    """Run a coroutine on a new `VirtualClockLoop`, as `asyncio.run` does on a real one.
 
-    At its end the tasks that are left are cancelled, and threads that still run are waited for. Raises
-    RuntimeError for what asyncio would only log, such as an error of a task that nobody looked at.
+    At its end the tasks that are left are cancelled, and threads that still run are waited for.
+
+    Args:
+        main: The coroutine.
+
+    Returns:
+        Its result.
+
+    Raises:
+        RuntimeError: For what asyncio would only log, such as an error of a task that was never retrieved.
     """
     logged: list[dict[str, Any]] = []
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
@@ -163,7 +184,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             return_value = runner.run(main)
         finally:
             give_up = time.monotonic() + _PATIENCE_SECONDS
-            while threads.running() > _stalled and time.monotonic() < give_up:
+            while threads.running_threads() > _stalled and time.monotonic() < give_up:
                 time.sleep(_REAL_WAIT_SECONDS)
     if logged:
         error = logged[0].get("exception")
@@ -172,7 +193,23 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def on_virtual_clock(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Decorator: an async test function becomes a plain one that runs on a virtual clock."""
+    """Turn an async test function into a plain one that runs on a virtual clock. A decorator.
+
+    Args:
+        test: The async function.
+
+    Returns:
+        A function with the same parameters.
+
+    Example:
+        Ten minutes that take no time::
+
+            @on_virtual_clock
+            async def test_the_lease_expires() -> None:
+                plane = ...
+                await asyncio.sleep(600)
+                assert plane.status()["phase"] == "idle"
+    """
 
     @wraps(test)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,14 +1,6 @@
 """Participants for tests: episodes that follow a script, and faults in front of any participant.
 
-::
-
-    participant = FaultyParticipant(ScriptedParticipant("agent-0", "agent"))
-    plane = ControlPlane(participant, settings)
-    participant.inner.start(EpisodeId("r"), [Step(2.0), Step(1.0, mode="wait")])
-    participant.fail("export", OSError("scripted"))      # the next export fails, the one after it does not
-    hold = participant.hold("reopen")                    # the next reopen waits until hold.release()
-
-All of it lives in the event loop of the test; with `ckptctl.testing.clock` no time passes for real.
+They live on the event loop of the test. With `ckptctl.testing.on_virtual_clock` no real time passes.
 """
 
 from __future__ import annotations
@@ -18,9 +10,10 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from ckptctl._participants.episode import Episode, Mode
+from ckptctl._participants.episode import Episode
 from ckptctl._participants.episode_participant import EpisodeParticipant
 from ckptctl._participants.interface import Blocker, Participant, PrepareReport, RestoredRecord
+from ckptctl._participants.live_episode import Mode
 from ckptctl._server.admission import Admission
 from ckptfmt import EpisodeId, Record
 
@@ -32,33 +25,51 @@ Method = Literal["close", "reopen", "prepare", "export", "install", "retire", "d
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a scripted episode, which takes ``seconds`` of the loop's clock."""
+    """One step of a scripted episode.
+
+    Attributes:
+        seconds: How long it takes, on the clock of the loop.
+        mode: ``"wait"`` or ``"replay"``, as in :meth:`ckptctl.Episode.step`.
+        restart: The episode becomes a restart for this reason at the end of the step, while still in it.
+        error: The step fails with this at its end.
+        ignored_cancellations: How many cancellations the step ignores before one ends it.
+    """
 
     seconds: float = 1.0
     mode: Mode = "replay"
     restart: str | None = None
-    """Becomes a restart for this reason at the end of the step, while still in it."""
     error: Exception | None = None
-    """Fails with this at the end of the step."""
     ignored_cancellations: int = 0
-    """How many cancellations the step ignores before one ends it."""
 
 
 class ScriptedParticipant(EpisodeParticipant):
     """An `EpisodeParticipant` whose episodes follow scripts.
 
-    The state of an episode is ``{"done": [0, 1, …]}``, the steps that its boundaries stand for, so an
-    episode that was restored goes on with the first step that it does not name.
+    The state of an episode is ``{"done": [0, 1, …]}``, the steps that it has done, so an episode that was
+    restored continues with the first step that is not in it.
+
+    Args:
+        name: Its name, unique in a run.
+        kind: ``environment``, ``policy_model``, ``agent`` or another word.
+
+    Attributes:
+        admission: If set, episodes wait here before they begin. Use that of the control plane.
+        executed: The steps that were run to their end, as capture key and number, in order.
+        cleared_up_to: The capture keys that `cleared` was called with, in order.
+
+    Example:
+        A checkpoint waits for the end of a step::
+
+            participant = ScriptedParticipant("agent-0", "agent")
+            plane = ControlPlane(participant, settings)
+            participant.start(EpisodeId("r"), [Step(2.0, mode="wait"), Step(1.0)])
     """
 
     def __init__(self, name: str = "agent-0", kind: str = "agent") -> None:
         super().__init__(name, kind)
         self.admission: Admission | None = None
-        """Where episodes ask to run first, if set: that of the control plane."""
         self.executed: list[tuple[str, int]] = []
-        """Every step that was run to its end, live, as capture key and number, in order."""
         self.cleared_up_to: list[str] = []
-        """The capture keys that `cleared` was called with."""
 
     def cleared(self, episode: EpisodeId) -> None:
         self.cleared_up_to.append(episode.capture_key)
@@ -72,9 +83,17 @@ class ScriptedParticipant(EpisodeParticipant):
         restart: str | None = None,
         keep: bool = False,
     ) -> asyncio.Task[list[int]]:
-        """Run an episode in a task of its own, which returns the steps of its last state.
+        """Run an episode in a task of its own.
 
-        ``deadline``, ``restart`` and ``keep`` as in `ckptctl._participants.steps.EpisodeSteps.episode`.
+        Args:
+            episode: The attempt.
+            script: Its steps.
+            deadline: As in :meth:`ckptctl.EpisodeSteps.episode`.
+            restart: As in :meth:`ckptctl.EpisodeSteps.episode`.
+            keep: As in :meth:`ckptctl.EpisodeSteps.episode`.
+
+        Returns:
+            The task. Its result is the numbers of the steps that are done, in this process or before.
         """
         return asyncio.create_task(self._run(episode, script, deadline, restart, keep), name=str(episode))
 
@@ -117,9 +136,10 @@ class ScriptedParticipant(EpisodeParticipant):
 
 
 class Hold:
-    """A place where a participant's method waits until the test lets it go.
+    """A place where a method of a participant waits until the test releases it.
 
-    ``ignored_cancellations``: how many cancellations the wait ignores before one ends it.
+    Args:
+        ignored_cancellations: How many cancellations the wait ignores before one ends it.
     """
 
     def __init__(self, *, ignored_cancellations: int = 0) -> None:
@@ -128,7 +148,7 @@ class Hold:
         self._released = asyncio.Event()
 
     async def wait(self) -> None:
-        """Wait for `release`. Passes at once afterwards."""
+        """Wait for `release`. Returns at once afterwards."""
         self._reached.set()
         while not self._released.is_set():
             try:
@@ -139,10 +159,11 @@ class Hold:
                 self._to_ignore -= 1
 
     async def reached(self) -> None:
-        """Wait until something waits here."""
+        """Wait until a method waits here."""
         await self._reached.wait()
 
     def release(self) -> None:
+        """Let the method go on."""
         self._released.set()
 
 
@@ -154,10 +175,25 @@ class _Fault:
 
 
 class FaultyParticipant(Participant, Generic[P]):
-    """Any participant, behind faults that a test arranges.
+    """Any participant, with faults that a test arranges.
 
-    A fault happens in the next ``times`` calls of its method (None: in all of them), instead of it, or
-    with ``after=True`` once it has done its work, as a server with several workers fails part way.
+    A fault happens in the next ``times`` calls of its method (None: in all of them), in place of the method,
+    or with ``after=True`` once the method has done its work, as when a server fails halfway.
+
+    Args:
+        inner: The participant. Its calls go through this object.
+
+    Attributes:
+        inner: The participant.
+        calls: The methods that were called, in order, also those that failed.
+
+    Example:
+        An export that fails once, and a reopening that waits::
+
+            participant = FaultyParticipant(ScriptedParticipant())
+            plane = ControlPlane(participant, settings)
+            participant.fail("export", OSError("scripted"))
+            hold = participant.hold("reopen")          # the next reopen waits until hold.release()
     """
 
     def __init__(self, inner: P) -> None:
@@ -165,18 +201,24 @@ class FaultyParticipant(Participant, Generic[P]):
         self.name = inner.name
         self.kind = inner.kind
         self.calls: list[Method] = []
-        """The methods that were called, in order, also those that failed."""
         self._faults: dict[Method, list[_Fault]] = {}
         inner.changed = self._relay
 
     def _relay(self) -> None:
-        # `changed` is set by the control plane, after this object was made.
+        # Not bound earlier: the control plane sets `changed` after this object was made.
         self.changed()
 
     def fail(
         self, method: Method, error: BaseException, *, times: int | None = 1, after: bool = False
     ) -> None:
-        """Raise ``error``. An `asyncio.CancelledError` is what awaiting a cancelled task raises."""
+        """Let a method raise an error.
+
+        Args:
+            method: The method.
+            error: What it raises. `asyncio.CancelledError` stands for a cancelled task that it awaits.
+            times: In how many of its next calls; None for all.
+            after: Once the method has done its work, instead of in its place.
+        """
 
         async def happen() -> None:
             raise error
@@ -184,7 +226,14 @@ class FaultyParticipant(Participant, Generic[P]):
         self._faults.setdefault(method, []).append(_Fault(happen, times, after))
 
     def delay(self, method: Method, seconds: float, *, times: int | None = None, after: bool = False) -> None:
-        """Take ``seconds`` of the loop's clock."""
+        """Let a method take time.
+
+        Args:
+            method: The method.
+            seconds: How long, on the clock of the loop.
+            times: In how many of its next calls; None for all.
+            after: Once the method has done its work, instead of before.
+        """
 
         async def happen() -> None:
             await asyncio.sleep(seconds)
@@ -194,7 +243,17 @@ class FaultyParticipant(Participant, Generic[P]):
     def hold(
         self, method: Method, *, times: int | None = 1, after: bool = False, ignored_cancellations: int = 0
     ) -> Hold:
-        """Wait until the returned `Hold` is released; then the method goes on."""
+        """Let a method wait until the test releases it.
+
+        Args:
+            method: The method.
+            times: In how many of its next calls; None for all.
+            after: Once the method has done its work, instead of before.
+            ignored_cancellations: How many cancellations the wait ignores before one ends it.
+
+        Returns:
+            Where it waits.
+        """
         hold = Hold(ignored_cancellations=ignored_cancellations)
         self._faults.setdefault(method, []).append(_Fault(hold.wait, times, after))
         return hold

@@ -43,12 +43,6 @@ def on_a_loop(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     return wrapper
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what the kernel or another part of this process does; the test's time limit is the bound."""
-    while not condition():  # noqa: ASYNC110  (no event tells of it)
-        await asyncio.sleep(0.002)
-
-
 class Node:
     """One server: a control plane over a scripted participant, behind faults. A new one is a new process."""
 

@@ -146,7 +146,7 @@ class Notebook(SessionParticipant):
         self.cleared_up_to.append(episode.capture_key)
 
 
-class FaultyDisk(Disk):
+class HookedDisk(Disk):
     """The local disk with something before chosen operations: `Stall.wait`, or an error."""
 
     def __init__(self) -> None:

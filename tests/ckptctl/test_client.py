@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from ckptctl import Call
-from ckptctl.transports import http as client
+from ckptctl.transports import _exchange as exchange
 from ckptctl.transports.http import ControlClient
-from tests.ckptctl.servers import Host, Node, answering, http_reply, on_a_loop, send, serving, until
+from tests.ckptctl.polling import until
+from tests.ckptctl.servers import Host, Node, answering, http_reply, on_a_loop, send, serving
 from tests.ckptctl.support import refused
 
 SECRET = "t0p-secret"
@@ -140,7 +141,7 @@ async def test_a_server_that_is_down_is_unreachable_at_once() -> None:
 
 @on_a_loop
 async def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "REPLY_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(exchange, "REPLY_GRACE_SECONDS", 0.05)
     async with answering(None) as url:
         with refused("no_reply", "0.06"):
             await call(url, Call("prepare", b"{}", deadline_seconds=0.01))

@@ -15,7 +15,7 @@ from ckptctl.testing import on_virtual_clock
 from ckptfmt import EpisodeId
 from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.servers import Cluster, on_a_loop
-from tests.ckptctl.support import FaultyDisk, files, ids, manifests, refused
+from tests.ckptctl.support import HookedDisk, files, ids, manifests, refused
 
 
 @pytest.mark.req("CO11", "RS6")
@@ -130,7 +130,7 @@ async def test_checkpoint_json_is_never_replaced(tmp_path: Path) -> None:
 async def test_a_commit_goes_on_after_a_failure_to_store(tmp_path: Path) -> None:
     cluster = Cluster()
     await cluster.rest("r", "s")
-    disk = FaultyDisk()
+    disk = HookedDisk()
     disk.full("write", times=2)
     async with cluster.coordination.prepared("c", str(tmp_path / "c")) as cut:
         with disk_replaced(disk), pytest.raises(CoordinationError) as caught:
@@ -297,12 +297,14 @@ async def test_the_controller_waits_for_replies_on_the_wire_and_for_nothing_else
     loop.call_later(1.5, runs[EpisodeId("failed")].set_exception, RuntimeError("scripted"))
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
         committed = await cut.commit(cut.continued(list(runs)))
-        assert committed.on_the_wire(runs) == ids("wire-1", "wire-2", "failed", "never-begun")
+        assert committed.awaiting_reply(runs) == ids("wire-1", "wire-2", "failed", "never-begun")
         began = loop.time()
-        unstarted = await committed.settle(runs, timeout=10)
+        unstarted = await committed.wait_for_replies(runs, timeout=10)
         assert loop.time() - began == 10
         assert unstarted == ids("never-begun")
-        assert await committed.settle({each: runs[each] for each in ids(*keys[:-1])}, timeout=10) == []
+        assert (
+            await committed.wait_for_replies({each: runs[each] for each in ids(*keys[:-1])}, timeout=10) == []
+        )
         assert loop.time() - began == 10
     committed.publish(sequence=1, unstarted=unstarted)
     body = ckptfmt.read_checkpoint(tmp_path)

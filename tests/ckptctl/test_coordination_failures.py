@@ -12,8 +12,7 @@ import pytest
 
 import ckptfmt
 from ckptctl import Call, ControlError, CoordinationError
-from ckptctl.testing import on_virtual_clock
-from ckptctl.testing._participant import Method
+from ckptctl.testing import Method, on_virtual_clock
 from tests.ckptctl.servers import Cluster, control_error
 from tests.ckptctl.support import ids
 from tests.ckptctl.test_coordination_restore import save

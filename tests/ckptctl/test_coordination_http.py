@@ -12,8 +12,9 @@ import pytest
 
 import ckptfmt
 from ckptctl import Call, Coordination, CoordinationError, Server
-from ckptctl.transports import http as client
+from ckptctl.transports import _exchange as exchange
 from ckptctl.transports.http import ControlClient
+from tests.ckptctl.polling import until
 from tests.ckptctl.servers import (
     KINDS,
     TOKEN,
@@ -25,7 +26,6 @@ from tests.ckptctl.servers import (
     on_a_loop,
     send,
     serving,
-    until,
 )
 from tests.ckptctl.support import ids
 
@@ -163,8 +163,8 @@ async def test_a_server_that_comes_back_inside_a_checkpoint_does_not_answer_for_
 async def test_whatever_answers_in_the_place_of_a_server_is_named(
     data: bytes | None, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "REPLY_GRACE_SECONDS", 0.05)
-    monkeypatch.setattr("ckptctl._controller.coordination.LAST_CHANCE_SECONDS", 0.2)
+    monkeypatch.setattr(exchange, "REPLY_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("ckptctl._controller.coordination.LEAST_RANK_SECONDS", 0.2)
     monkeypatch.setitem(Coordination.resume.__kwdefaults__ or {}, "deadline", 0.2)
     async with answering(data) as url, deployed({"policy": url}) as run:
         coordination = run.coordination()

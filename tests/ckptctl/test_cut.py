@@ -87,7 +87,7 @@ def test_failed_replies_cross_too() -> None:
 
 
 @pytest.mark.req("CO3")
-def test_settling_waits_for_nothing_that_is_saved_or_a_restart() -> None:
+def test_waiting_for_replies_leaves_out_what_is_saved_or_a_restart() -> None:
     result = CommitResult(
         checkpoint_id="c",
         directory="/run/c",
@@ -100,17 +100,17 @@ def test_settling_waits_for_nothing_that_is_saved_or_a_restart() -> None:
         references={},
         marks={},
     )
-    assert result.on_the_wire(ids("gone", "saved", "restart-a1", "restart", "saved-a1")) == ids(
+    assert result.awaiting_reply(ids("gone", "saved", "restart-a1", "restart", "saved-a1")) == ids(
         "gone", "restart", "saved-a1"
     )
 
-    async def settle() -> None:
+    async def wait() -> None:
         never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.cancel()
         runs = {EpisodeId("saved"): never, EpisodeId("restart", 1): never, EpisodeId("gone"): done}
-        assert await result.settle(runs, timeout=1000) == []
-        assert await result.settle({EpisodeId("gone"): never}, timeout=0) == ids("gone")
+        assert await result.wait_for_replies(runs, timeout=1000) == []
+        assert await result.wait_for_replies({EpisodeId("gone"): never}, timeout=0) == ids("gone")
         assert not never.cancelled()
 
-    asyncio.run(settle())
+    asyncio.run(wait())

@@ -16,11 +16,12 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import ckptfmt
 from ckptctl._demo import policy
-from ckptctl._demo.live import count_live
+from ckptctl._demo.live_log import count_live
 from ckptctl._demo.model import ModelServer
 from ckptctl._demo.server import ServerConfig
 from ckptctl._demo.tasks import bundled_tasks_path, load_tasks
 from ckptfmt import EpisodeId
+from tests.ckptctl.polling import until
 
 TASK = load_tasks(bundled_tasks_path())[0]
 REQUEST = policy.Request(TASK, [policy.user_message(TASK)], seed=7)
@@ -74,8 +75,7 @@ async def _closed(client: TestClient[Any, Any]) -> None:
     """Wait until prepare has closed the model."""
     app = client.app
     assert app is not None
-    while not app[PACED].plane.admission.closed:  # noqa: ASYNC110  # real sockets: nothing to wait on
-        await asyncio.sleep(0.001)
+    await until(lambda: app[PACED].plane.admission.closed)
 
 
 async def control(client: TestClient[Any, Any], verb: str, **body: Any) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 import ckptfmt
+from ckptctl._demo.crash_points import CRASH_POINTS
 from ckptctl._demo.main import run_demo, run_reference
-from ckptctl._demo.moments import MOMENTS
-from ckptctl._demo.report import Report
+from ckptctl._demo.report import DemoReport, make_report
 from ckptctl._demo.supervisor import DemoOptions, Outcome
 from ckptctl._demo.tasks import bundled_tasks_path
+from tests.ckptctl.polling import block_until
 
 ROLLOUTS = 8
 SEEDS = (1, 2)
@@ -54,7 +55,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Outco
     return get
 
 
-def check_counts(report: Report) -> None:
+def check_counts(report: DemoReport) -> None:
     assert report.continued + report.restarted + report.finished_before_crash == report.rollouts == ROLLOUTS
     assert 0 <= report.steps_saved <= report.steps_total
     assert 0 <= report.tokens_saved <= report.tokens_total
@@ -62,7 +63,7 @@ def check_counts(report: Report) -> None:
 
 @pytest.mark.req("S7", "CM1", "CO11", "CO13", "CP4", "RE7", "ST10", "RS5")
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", CRASH_POINTS)
 def test_killed_at_a_moment_it_ends_as_without_the_crash(
     moment: str, seed: int, tmp_path: Path, reference: Callable[[int], Outcome]
 ) -> None:
@@ -124,8 +125,6 @@ def test_a_result_that_was_run_again_is_not_identical(
     tmp_path: Path, reference: Callable[[int], Outcome]
 ) -> None:
     """The report sees a rollout that silently started over, though its result is the same."""
-    from ckptctl._demo.report import make_report
-
     expected = reference(1)
     chosen = options(tmp_path, 1, crash_after="resumed")
     report = run_demo(chosen, keep=True, quiet=True, reference=expected)
@@ -153,7 +152,7 @@ def test_a_result_that_was_run_again_is_not_identical(
     assert any("tokens ran live after the crash" in each for each in again.differences)
 
 
-def _continued(report: Report) -> tuple[str, ...]:
+def _continued(report: DemoReport) -> tuple[str, ...]:
     assert report.checkpoint is not None
     return ckptfmt.open(report.checkpoint).episodes
 
@@ -163,7 +162,7 @@ def run_command(*arguments: str, **more: Any) -> subprocess.Popen[str]:
         [
             sys.executable,
             "-m",
-            "ckptctl._cli",
+            "ckptctl",
             "demo",
             "--rollouts",
             "4",
@@ -190,13 +189,6 @@ def children_of(directory: Path) -> list[int]:
     return found
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    ends_at = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends_at, "it did not happen"
-        time.sleep(0.02)
-
-
 def test_the_command_prints_one_json_object_and_leaves_only_the_checkpoint(tmp_path: Path) -> None:
     process = run_command("--json", "--directory", str(tmp_path / "demo"), "--crash-after", "resumed")
     out, _ = process.communicate(timeout=120)
@@ -212,25 +204,59 @@ def test_the_command_prints_one_json_object_and_leaves_only_the_checkpoint(tmp_p
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_no_process_is_left_behind(end: signal.Signals, tmp_path: Path) -> None:
     process = run_command("--directory", str(tmp_path / "demo"))
-    wait_for(lambda: len(children_of(tmp_path)) == 7)
+    block_until(lambda: len(children_of(tmp_path)) == 7)
     process.send_signal(end)
     _, errors = process.communicate(timeout=30)
     assert process.returncode != 0
     assert "Traceback" not in errors
-    wait_for(lambda: not children_of(tmp_path))
+    block_until(lambda: not children_of(tmp_path))
 
 
 def test_a_server_that_dies_ends_the_demo_with_its_reason(tmp_path: Path) -> None:
     process = run_command("--directory", str(tmp_path / "demo"))
     live = tmp_path / "demo" / "live" / "policy.jsonl"
-    wait_for(live.exists)
+    block_until(live.exists)
     model = next(pid for pid in children_of(tmp_path) if "0-policy" in os.readlink(f"/proc/{pid}/fd/2"))
     os.kill(model, signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 2
     assert "ended with status" in errors.splitlines()[-1]
     assert "Traceback" not in errors
-    wait_for(lambda: not children_of(tmp_path))
+    block_until(lambda: not children_of(tmp_path))
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "ckptctl", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"ckptctl {importlib.metadata.version('ckptfmt')}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_crash_points(shell: str) -> None:
+    asked = {
+        "bash": {"COMP_WORDS": "ckptctl demo --crash-after mid", "COMP_CWORD": "3"},
+        "zsh": {"_TYPER_COMPLETE_ARGS": "ckptctl demo --crash-after mid"},
+        "fish": {
+            "_TYPER_COMPLETE_ARGS": "ckptctl demo --crash-after mid",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        },
+    }[shell]
+    run = subprocess.run(
+        [sys.executable, "-m", "ckptctl"],
+        env={**os.environ, **asked, "_CKPTCTL_COMPLETE": f"complete_{shell}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "mid-commit" in run.stdout
+    assert "before-prepare" not in run.stdout
+
+
+def test_no_command_shows_the_help() -> None:
+    run = subprocess.run([sys.executable, "-m", "ckptctl"], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "--install-completion" in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 import ckptfmt
 from ckptctl import (
     CkptctlError,
+    ClientGone,
     ControlError,
     CoordinationError,
     NotPrepared,
@@ -135,6 +136,7 @@ EXAMPLES = [
     SettingsError("lease_grace_seconds", "must be positive"),
     SettingsError("", "must be a mapping"),
     StepOrderError("m"),
+    ClientGone(),
 ]
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from ckptctl import ControlError, ControlPlane
+from ckptctl import Blocker, ControlError, ControlPlane
 from ckptctl._errors import CODES
 from ckptctl._protocol import REQUESTS
 from ckptfmt import EpisodeId
 from ckptfmt.stores._disk import disk_replaced
-from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving, until
-from tests.ckptctl.support import FaultyDisk
+from tests.ckptctl.polling import until
+from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving
+from tests.ckptctl.support import HookedDisk
 
 OTHER_PROCESS = b"x-ng-instance: 0123456789abcdef"
 
@@ -132,7 +133,7 @@ async def test_a_directory_that_cannot_hold_state(tmp_path: Path) -> None:
 @pytest.mark.req("CP12", "CM11")
 @on_a_loop
 async def test_a_full_disk(tmp_path: Path) -> None:
-    disk = FaultyDisk()
+    disk = HookedDisk()
     disk.full("write")
     node = Node()
     async with serving(node) as host:
@@ -176,20 +177,22 @@ async def test_every_code_travels_with_its_status_and_details(
 
 @pytest.mark.req("CP12", "CP18")
 @on_a_loop
-async def test_what_a_participant_says_that_is_no_json_is_a_typed_error_too(tmp_path: Path) -> None:
+async def test_what_a_participant_reports_that_is_not_json_is_an_error_reply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = Node()
     async with serving(node) as host:
         call = Client(host, tmp_path)
         node.faults.fail("close", ControlError("not_ready", "scripted", details={"held": {1, 2}}))
         assert check(await call.prepare(), "not_ready") == {}
         await until(node.runs)
-        async with node.episodes.steps.episode(EpisodeId("r")) as episode:
-            episode._set_blocked("odd \ud800 reason")
-            answer = await call.prepare("d", within=0)
-            episode._set_blocked(None)
-            check(answer, "internal_error")
-            assert answer.value["instance_id"] == node.plane.instance_id
-            await call("resume", checkpoint_id="d")
+        blocker = Blocker(EpisodeId("r"), "odd \ud800 reason", 1.0)
+        monkeypatch.setattr(node.episodes, "ready", lambda: False)
+        monkeypatch.setattr(node.episodes, "blockers", lambda limit: ([blocker], 1))
+        answer = await call.prepare("d", within=0)
+        check(answer, "internal_error")
+        assert answer.value["instance_id"] == node.plane.instance_id
+        await call("resume", checkpoint_id="d")
 
 
 @pytest.mark.req("CP12")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptctl._server.admission import ClientGone
+from ckptctl import ClientGone
 from ckptctl.testing import Step, on_virtual_clock
 from ckptfmt import EpisodeId
 from tests.ckptctl.support import Caller, Notebook, Steps, refused

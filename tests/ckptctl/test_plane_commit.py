@@ -13,7 +13,7 @@ from ckptfmt import EpisodeId, Record
 from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
-    FaultyDisk,
+    HookedDisk,
     Notebook,
     Steps,
     done_record,
@@ -35,7 +35,7 @@ async def test_a_commit_writes_the_records_and_then_the_manifest(tmp_path: Path)
     server = Steps(tmp_path)
     await server.at_boundary("r1", "r2-a3", steps=2)
     await server.prepare()
-    disk = FaultyDisk()
+    disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
         disk.before("link", stall.wait)
         commit = asyncio.create_task(server.commit(["r2-a3", "r1"]))
@@ -132,7 +132,7 @@ async def test_a_commit_exports_once_however_often_it_is_asked_for(tmp_path: Pat
     await server.at_boundary("r")
     await server.prepare()
     server.faults.delay("export", 50)
-    disk = FaultyDisk()
+    disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
         disk.before("link", stall.wait)
         with refused("deadline_exceeded") as caught:
@@ -172,11 +172,13 @@ async def test_a_commit_whose_caller_went_away_goes_on_and_a_retry_gets_its_resu
 @pytest.mark.req("CM4", "CM11", "FS8")
 @pytest.mark.parametrize("operation", ["create", "write", "link", "sync_directory"])
 @on_virtual_clock
-async def test_storing_that_failed_is_retried_with_the_same_bytes(tmp_path: Path, operation: str) -> None:
+async def test_storing_that_failed_is_retried_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     server = Steps(tmp_path)
     await server.at_boundary("r")
     await server.prepare()
-    disk = FaultyDisk()
+    disk = HookedDisk()
     disk.full(operation, times=2)
     with disk_replaced(disk):
         for _ in range(2):
@@ -184,8 +186,7 @@ async def test_storing_that_failed_is_retried_with_the_same_bytes(tmp_path: Path
                 await server.commit(["r"])
             assert (caught.value.retryable, server.phase) == (True, "prepared")
         # The cut stays that of the first commit, whatever changes meanwhile.
-        (episode,) = server.episodes.steps._live.values()
-        episode.state = {"changed": True}
+        monkeypatch.setattr(server.episodes.steps, "export", lambda scope: [done_record("r", [8, 9])])
         await server.commit(["r"])
     assert (server.phase, server.faults.calls.count("export")) == ("committed", 1)
     assert saved(tmp_path) == {"r": (1, {"done": [0]})}

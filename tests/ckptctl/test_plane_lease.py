@@ -10,7 +10,7 @@ from ckptfmt import EpisodeId
 from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
-    FaultyDisk,
+    HookedDisk,
     Notebook,
     Steps,
     done_record,
@@ -152,7 +152,7 @@ async def test_it_runs_from_the_end_of_a_call_that_timed_out_and_stops_the_write
     (tmp_path / "cut").mkdir()
     await server.at_boundary("r")
     await server.prepare()
-    disk = FaultyDisk()
+    disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
         disk.before("write", stall.wait)
         with refused("deadline_exceeded"):

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from ckptctl._protocol import MAX_BODY_BYTES
-from ckptctl.testing import Stall, Step, on_virtual_clock
-from ckptctl.testing._participant import Method
+from ckptctl.testing import Method, Stall, Step, on_virtual_clock
 from ckptfmt.stores._disk import disk_replaced
-from tests.ckptctl.support import FaultyDisk, Steps, refused
+from tests.ckptctl.support import HookedDisk, Steps, refused
 
 
 @pytest.mark.req("CP2")
@@ -153,7 +152,7 @@ async def test_status_reports_counts_in_every_phase_also_while_a_commit_writes(t
         "last_error": None,
         "instance_id": server.plane.instance_id,
     }
-    disk = FaultyDisk()
+    disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
         assert (await server.prepare())["unattributed"] == 1
         disk.before("link", stall.wait)

@@ -11,7 +11,7 @@ from ckptctl._protocol import MAX_BLOCKERS
 from ckptctl.testing import ScriptedParticipant, Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId
 from ckptfmt.stores._disk import disk_replaced
-from tests.ckptctl.support import Caller, FaultyDisk, Notebook, Steps, files, refused
+from tests.ckptctl.support import Caller, HookedDisk, Notebook, Steps, files, refused
 
 WAIT = Step(10.0, mode="wait")
 
@@ -98,19 +98,20 @@ async def test_a_second_prepare_joins_the_first_and_each_keeps_its_own_deadline(
 
 @pytest.mark.req("CP16")
 @on_virtual_clock
-async def test_a_repeat_in_prepared_gives_the_same_report_at_once(tmp_path: Path) -> None:
+async def test_a_repeat_in_prepared_gives_the_same_report_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = Steps(tmp_path)
     await server.at_boundary("r1", "r2")
     server.faults.delay("prepare", 2)
     first, joined = await asyncio.gather(server.prepare(), server.prepare())
     server.episodes.steps.discard(EpisodeId("r1"))
     # An execution that left its boundary must not make the repeat wait.
-    async with server.episodes.steps.episode(EpisodeId("late")) as late:
-        late._set_blocked("left its boundary")
-        began = now()
-        assert [joined, await server.prepare()] == [first, first]
-        assert now() == began
-        await server.resume()
+    monkeypatch.setattr(server.episodes, "ready", lambda: False)
+    began = now()
+    assert [joined, await server.prepare()] == [first, first]
+    assert now() == began
+    await server.resume()
     with refused("checkpoint_conflict"):
         await server.prepare(directory=str(tmp_path / "other"))
 
@@ -176,7 +177,7 @@ async def test_a_directory_that_is_not_the_cut_is_found_before_anything_is_parke
 @pytest.mark.req("CM11")
 @on_virtual_clock
 async def test_a_full_disk_at_prepare_is_retryable_and_parks_nothing(tmp_path: Path) -> None:
-    disk = FaultyDisk()
+    disk = HookedDisk()
     disk.full("create")
     server = Steps(tmp_path)
     with disk_replaced(disk):
@@ -189,7 +190,7 @@ async def test_a_full_disk_at_prepare_is_retryable_and_parks_nothing(tmp_path: P
 @pytest.mark.req("CP9")
 @on_virtual_clock
 async def test_a_hanging_disk_does_not_hold_up_the_reply_nor_a_resume(tmp_path: Path) -> None:
-    disk = FaultyDisk()
+    disk = HookedDisk()
     server = Steps(tmp_path)
     with Stall() as stall, disk_replaced(disk):
         disk.before("create", stall.wait)

@@ -12,7 +12,7 @@ from ckptfmt import EpisodeId, Record
 from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
-    FaultyDisk,
+    HookedDisk,
     Notebook,
     Steps,
     done_record,
@@ -94,7 +94,7 @@ async def test_the_whole_part_is_verified_also_outside_the_scope(checkpoint: Pat
 @on_virtual_clock
 async def test_reading_happens_in_a_thread_and_does_not_hold_up_the_reply(checkpoint: Path) -> None:
     server = Steps(checkpoint)
-    disk = FaultyDisk()
+    disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
         disk.before("read", stall.wait)
         restore = asyncio.create_task(server.restore(["r1-a100"], within=20))

@@ -10,7 +10,7 @@ import pytest
 from ckptctl import ControlError
 from ckptctl.testing import Stall, Step, on_virtual_clock
 from ckptfmt.stores._disk import disk_replaced
-from tests.ckptctl.support import FaultyDisk, Steps, files, manifests, refused, saved, temporary
+from tests.ckptctl.support import HookedDisk, Steps, files, manifests, refused, saved, temporary
 
 
 def now() -> float:
@@ -18,9 +18,9 @@ def now() -> float:
 
 
 @asynccontextmanager
-async def prepared(directory: Path, *keys: str) -> AsyncIterator[tuple[Steps, FaultyDisk]]:
+async def prepared(directory: Path, *keys: str) -> AsyncIterator[tuple[Steps, HookedDisk]]:
     """A prepared server with episodes at a boundary, on a disk that can fail."""
-    server, disk = Steps(directory), FaultyDisk()
+    server, disk = Steps(directory), HookedDisk()
     await server.at_boundary(*keys)
     await server.prepare()
     with disk_replaced(disk):

@@ -18,9 +18,9 @@ from ckptctl._protocol import (
     REQUESTS,
     Request,
     format_deadline,
-    parse,
     parse_deadline,
     parse_key,
+    parse_request,
 )
 from ckptfmt import EpisodeId
 from tests.ckptctl.support import refused
@@ -79,17 +79,17 @@ def changes() -> list[Any]:
 
 @pytest.mark.parametrize("verb", REQUESTS)
 def test_the_valid_bodies_are(verb: str) -> None:
-    request = parse(verb, json.dumps(VALID[verb]).encode())
+    request = parse_request(verb, json.dumps(VALID[verb]).encode())
     assert request.open_id == VALID[verb].get("checkpoint_id")
     required = {name: value for name, value in VALID[verb].items() if name not in OPTIONAL}
-    parse(verb, json.dumps(required).encode())
+    parse_request(verb, json.dumps(required).encode())
 
 
 @pytest.mark.req("CP11", "CP12")
 @pytest.mark.parametrize(("verb", "body"), changes())
 def test_a_field_that_is_wrong_is_a_client_error(verb: str, body: dict[str, Any]) -> None:
     with refused("invalid_request", f": {verb}: ") as caught:
-        parse(verb, json.dumps(body).encode())
+        parse_request(verb, json.dumps(body).encode())
     assert caught.value.status == 400
     assert len(caught.value.message) < 1000
 
@@ -122,17 +122,17 @@ def test_a_field_that_is_wrong_is_a_client_error(verb: str, body: dict[str, Any]
 )
 def test_what_is_no_strict_json_object_is_a_client_error(verb: str, body: bytes) -> None:
     with refused("invalid_request") as caught:
-        parse(verb, body)
+        parse_request(verb, body)
     assert caught.value.status == 400
 
 
 @pytest.mark.req("CP11")
 def test_a_body_that_is_too_large_is_one_too() -> None:
     with refused("invalid_request", str(MAX_BODY_BYTES)) as caught:
-        parse("renew", b" " * (MAX_BODY_BYTES + 1))
+        parse_request("renew", b" " * (MAX_BODY_BYTES + 1))
     assert caught.value.status == 413
     padded = json.dumps(VALID["renew"]).encode().ljust(MAX_BODY_BYTES)
-    assert parse("renew", padded).open_id == "c"
+    assert parse_request("renew", padded).open_id == "c"
 
 
 @pytest.mark.req("CP11")
@@ -154,7 +154,7 @@ def test_a_large_bad_body_is_refused_at_its_first_fault(verb: str, body: Any) ->
     began = time.process_time()
     try:
         with refused("invalid_request") as caught:
-            parse(verb, encoded)
+            parse_request(verb, encoded)
         # An error for each of 2 million elements, a body of 4 MB, took 15 s and 2.4 GB.
         assert time.process_time() - began < 5
         assert tracemalloc.get_traced_memory()[1] < 60e6
@@ -167,9 +167,9 @@ def test_a_large_bad_body_is_refused_at_its_first_fault(verb: str, body: Any) ->
 def test_a_scope_names_one_attempt_of_a_rollout() -> None:
     for episodes in (["r", "r"], ["r", "s", "r-a1"]):
         with refused("invalid_request", "of one rollout"):
-            parse("commit", json.dumps({**VALID["commit"], "episodes": episodes}).encode())
+            parse_request("commit", json.dumps({**VALID["commit"], "episodes": episodes}).encode())
         with refused("invalid_request", "of one rollout"):
-            parse("restore", json.dumps({**VALID["restore"], "episodes": episodes}).encode())
+            parse_request("restore", json.dumps({**VALID["restore"], "episodes": episodes}).encode())
 
 
 JSON = st.recursive(
@@ -196,7 +196,7 @@ def test_any_bytes_are_a_request_or_refused(verb: str, body: bytes) -> None:
 
 def read(verb: str, body: bytes) -> None:
     try:
-        found: Request | ControlError = parse(verb, body)
+        found: Request | ControlError = parse_request(verb, body)
     except ControlError as error:
         found = error
     if isinstance(found, ControlError):

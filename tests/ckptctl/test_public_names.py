@@ -1,52 +1,227 @@
-"""The public list is true, and a driver without any web framework can import it."""
+"""The public names: the lists are true, complete and documented, and import no web framework."""
 
 from __future__ import annotations
 
+import ast
+import enum
+import importlib
 import inspect
+import itertools
+import pickle
+import pkgutil
+import re
 import subprocess
 import sys
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 import ckptctl
+import ckptfmt
 
-PROMISED = {
-    *("Coordination", "Server", "Replies", "PrepareResult", "CommitResult", "RestoreResult", "Ledger"),
-    *("ControlPlane", "Participant", "EpisodeParticipant", "SessionParticipant", "EpisodeSteps", "Episode"),
-    *("Blocker", "PrepareReport", "RestoredRecord", "Call", "Settings", "first_attempt"),
-    *("CkptctlError", "ControlError", "CoordinationError", "NotPrepared", "SettingsError", "StepOrderError"),
-}
-HOST_LIBRARIES = ("aiohttp", "nemo_gym", "ray", "fastapi", "starlette")
+PUBLIC: Final = (
+    "ckptctl",
+    "ckptctl.hosts",
+    "ckptctl.hosts.aiohttp",
+    "ckptctl.testing",
+    "ckptctl.transports",
+    "ckptctl.transports.http",
+)
+WITH_A_LIBRARY: Final = {"ckptctl.hosts.aiohttp", "ckptctl.transports.http"}
+HOST_LIBRARIES: Final = ("aiohttp", "nemo_gym", "ray", "fastapi", "starlette")
+NOT_CONSTRUCTED: Final = (ckptctl.Episode, ckptctl.Transport)
+"""Classes whose constructor no user calls."""
+STARTING_POINTS: Final = (
+    "ckptctl.ControlPlane",
+    "ckptctl.Coordination",
+    "ckptctl.EpisodeParticipant",
+    "ckptctl.EpisodeSteps",
+    "ckptctl.Ledger",
+    "ckptctl.Server",
+    "ckptctl.SessionParticipant",
+    "ckptctl.Settings",
+    "ckptctl.hosts.aiohttp.install",
+    "ckptctl.testing.ScriptedParticipant",
+    "ckptctl.testing.on_virtual_clock",
+    "ckptctl.transports.http.ControlClient",
+)
 
 
-def test_the_public_list_is_true() -> None:
-    assert set(ckptctl.__all__) == PROMISED
-    assert list(ckptctl.__all__) == sorted(set(ckptctl.__all__))
-    for name in ckptctl.__all__:
-        assert inspect.getdoc(getattr(ckptctl, name)), f"{name} says nothing about itself"
+def names() -> list[tuple[str, str]]:
+    return [(module, name) for module in PUBLIC for name in importlib.import_module(module).__all__]
+
+
+def public(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def classes() -> list[type]:
+    found = [public(*each) for each in names()]
+    return [each for each in found if isinstance(each, type)]
+
+
+def callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
+    """Every public function and method of a public class: its path, itself, and its documentation."""
+    for module, name in names():
+        value = public(module, name)
+        if inspect.isfunction(value):
+            yield f"{module}.{name}", value, inspect.getdoc(value) or ""
+        elif isinstance(value, type) and not issubclass(value, enum.Enum):
+            for member, attribute in inspect.getmembers(value):
+                function = inspect.unwrap(attribute) if callable(attribute) else None
+                ours = str(getattr(function, "__module__", "")).startswith("ckptctl")
+                if inspect.isfunction(function) and ours and function.__name__ == member and member[0] != "_":
+                    yield f"{module}.{name}.{member}", function, inspect.getdoc(attribute) or ""
+            own = "__init__" in vars(value) and not hasattr(value, "__dataclass_fields__")
+            if own and value not in NOT_CONSTRUCTED:  # A constructor is documented with its class.
+                yield f"{module}.{name}", value.__init__, inspect.getdoc(value) or ""
+
+
+CALLABLES: Final = {path: (function, doc) for path, function, doc in callables()}
+
+
+def test_what_a_controller_and_a_server_need_is_public() -> None:
+    assert {
+        *("Coordination", "Server", "Replies", "PrepareResult", "CommitResult", "RestoreResult", "Ledger"),
+        *("ControlPlane", "Participant", "EpisodeParticipant", "SessionParticipant", "EpisodeSteps"),
+        *("Episode", "Blocker", "PrepareReport", "RestoredRecord", "Call", "Settings", "first_attempt"),
+        *("CkptctlError", "ControlError", "CoordinationError", "NotPrepared", "SettingsError"),
+        *("StepOrderError", "ClientGone", "Admission", "RetiredAttempts", "Phase", "Transport"),
+    } == set(ckptctl.__all__)
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_a_public_list_is_sorted_and_is_what_a_star_imports(module: str) -> None:
+    listed = importlib.import_module(module).__all__
+    assert list(listed) == sorted(set(listed))
     star: dict[str, object] = {}
-    exec("from ckptctl import *", star)
-    assert set(ckptctl.__all__) == star.keys() - {"__builtins__"}
+    exec(f"from {module} import *", star)
+    assert set(listed) == star.keys() - {"__builtins__"}
+    assert inspect.getdoc(importlib.import_module(module))
 
 
-def test_public_methods_say_what_they_do() -> None:
-    silent = [
-        f"{name}.{member}"
-        for name in ("Coordination", "PrepareResult", "CommitResult", "ControlPlane", "Ledger", "Settings")
-        for member, value in vars(getattr(ckptctl, name)).items()
-        if inspect.isfunction(value) and not member.startswith("_") and not inspect.getdoc(value)
-    ]
-    assert silent == []
+def test_no_other_module_has_a_public_name() -> None:
+    modules = {"ckptctl", *(each.name for each in pkgutil.walk_packages(ckptctl.__path__, "ckptctl."))}
+    assert {each for each in modules if "._" not in each} == set(PUBLIC)
 
 
-@pytest.mark.parametrize("module", ["ckptctl", "ckptctl.testing"])
-def test_a_driver_imports_no_web_framework(module: str) -> None:
+def test_no_module_is_shadowed_by_a_name() -> None:
+    for module in PUBLIC:
+        found = importlib.import_module(module)
+        siblings = {each.name for each in pkgutil.iter_modules(getattr(found, "__path__", []))}
+        assert not siblings & set(found.__all__), module
+
+
+def test_no_name_is_public_twice() -> None:
+    listed = [name for _, name in names()]
+    assert sorted(listed) == sorted(set(listed))
+
+
+@pytest.mark.parametrize(("module", "name"), names())
+def test_a_name_is_documented_and_knows_its_public_path(module: str, name: str) -> None:
+    value = public(module, name)
+    if isinstance(value, type) or inspect.isfunction(value):
+        assert value.__module__ == module
+        assert inspect.getdoc(value)
+        assert pickle.loads(pickle.dumps(value)) is value
+    else:
+        assert name in documented_constants(), f"{name} has no docstring below it"
+
+
+def documented_constants() -> set[str]:
+    """The names in the package that a string stands below."""
+    found = set()
+    for path in Path(ckptctl.__path__[0]).rglob("*.py"):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for statement, below in itertools.pairwise(body):
+            match statement, below:
+                case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(ast.Constant(value=str())):
+                    found.add(name)
+    return found
+
+
+def mentioned(hint: object) -> Iterator[type]:
+    """The classes that a type hint names."""
+    if isinstance(hint, type) and not typing.get_args(hint):
+        yield hint
+    for each in typing.get_args(hint):
+        yield from mentioned(each)
+    if isinstance(hint, list):  # The parameters of a Callable.
+        for each in hint:
+            yield from mentioned(each)
+
+
+def signatures() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every function whose parameters and result a user sees, properties and constructors included."""
+    yield from ((path, function) for path, (function, _) in CALLABLES.items())
+    for each in classes():
+        if hasattr(each, "__dataclass_fields__"):
+            yield each.__name__, each.__init__  # type: ignore[misc]
+        for member, attribute in vars(each).items():
+            if isinstance(attribute, property) and not member.startswith("_") and attribute.fget is not None:
+                yield f"{each.__name__}.{member}", attribute.fget
+
+
+def test_every_class_in_a_public_signature_is_public() -> None:
+    ours = set(classes())
+    theirs = {value for value in vars(ckptfmt).values() if isinstance(value, type)}
+    hidden = set()
+    for path, function in signatures():
+        for parameter, hint in typing.get_type_hints(function).items():
+            if parameter.startswith("_"):
+                continue
+            for each in mentioned(hint):
+                home = each.__module__.partition(".")[0]
+                if home in ("ckptctl", "ckptfmt") and each not in ours | theirs:
+                    hidden.add(f"{path}: {each.__module__}.{each.__qualname__}")
+    assert not hidden
+
+
+@pytest.mark.parametrize("path", CALLABLES)
+def test_the_documentation_of_a_callable_names_all_parameters_and_the_result(path: str) -> None:
+    function, doc = CALLABLES[path]
+    signature = inspect.signature(function)
+    assert doc, "no docstring"
+    arguments = section(doc, "Args") + section(doc, "Attributes")
+    for name, parameter in signature.parameters.items():
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        if name != "self" and name != "cls":
+            assert re.search(rf"^ *{re.escape(stars + name)}: \S", arguments, re.MULTILINE), name
+    if signature.return_annotation not in (None, "None", inspect.Signature.empty):
+        assert section(doc, "Returns") or section(doc, "Yields"), "what it returns is not documented"
+
+
+def section(doc: str, title: str) -> str:
+    """The lines of a section of a docstring."""
+    found = re.search(rf"^{title}:\n((?: .*\n|\n)+)", doc + "\n", re.MULTILINE)
+    return found[1] if found else ""
+
+
+@pytest.mark.parametrize("kind", [each for each in classes() if hasattr(each, "__dataclass_fields__")])
+def test_the_documentation_of_a_dataclass_names_its_fields(kind: Any) -> None:
+    attributes = section(inspect.getdoc(kind) or "", "Attributes")
+    for name in kind.__dataclass_fields__:
+        if not name.startswith("_"):
+            assert re.search(rf"^ *{name}: \S", attributes, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("path", STARTING_POINTS)
+def test_what_users_begin_with_has_an_example(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    assert section(inspect.getdoc(public(module, name)) or "", "Example")
+
+
+@pytest.mark.parametrize("module", sorted(set(PUBLIC) - WITH_A_LIBRARY))
+def test_a_controller_imports_no_web_framework(module: str) -> None:
     code = f"import sys, {module}; print([each for each in {HOST_LIBRARIES} if each in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
-def test_the_format_knows_nothing_of_the_control_plane() -> None:
+def test_the_format_does_not_import_the_control_plane() -> None:
     code = "import sys, ckptfmt; print([each for each in sys.modules if each.startswith('ckptctl')])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

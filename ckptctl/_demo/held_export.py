@@ -1,52 +1,27 @@
-"""Moments of the second checkpoint at which the demo can be killed, and how a process holds still there.
+"""How a server of the demo stops inside its commit, to be killed there.
 
-A moment that lies inside one server's commit needs that server to hold still: the records that it exports
-then stop coming, in the thread that writes them, until the SIGKILL.
+The records that it exports stop coming, in the thread that writes them, until the SIGKILL.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, overload
+from typing import NoReturn, SupportsIndex, overload
 
 from ckptctl import EpisodeParticipant
+from ckptctl._demo.events import announce
+from ckptctl._demo.server import ServerConfig
 from ckptfmt import EpisodeId, Record
 
-if TYPE_CHECKING:
-    from ckptctl._demo.server import ServerConfig
-
-MOMENTS = (
-    "before-prepare",
-    "prepared",
-    "mid-commit",
-    "between-commits",
-    "before-publish",
-    "resumed",
-    "restored",
-)
-"""``--crash-after`` takes one of these; each is of the second checkpoint of a life but the last, which is
-right after the restore that follows a first crash."""
-SERVER_MOMENTS = ("mid-commit", "between-commits")
 SECOND = 2
-_stdout_lock = threading.Lock()
-
-
-def announce(event: dict[str, Any]) -> None:
-    """Tell the supervisor: one JSON line on standard output."""
-    with _stdout_lock:
-        sys.stdout.write(json.dumps(event) + "\n")
-        sys.stdout.flush()
 
 
 def held_at(
     config: ServerConfig, participant: type[EpisodeParticipant]
 ) -> Callable[[str, str], EpisodeParticipant]:
-    """The participant class of this server, holding still at the configured moment, if there is one."""
+    """The participant class of this server, which stops at the configured crash point, if there is one."""
     if config.hold is None:
         return participant
     hold = _in_the_middle if config.hold == "mid-commit" else _wait_for_others(config)
@@ -63,7 +38,7 @@ def held_at(
 
 
 class _HeldRecords(list[Record]):
-    """Records of which a slice, which is what a writer takes, is iterated by ``hold``."""
+    """A list of records; iterating over a slice of it, as a writer does, goes through ``hold``."""
 
     def __init__(self, records: Sequence[Record], hold: Callable[[list[Record]], Iterator[Record]]) -> None:
         super().__init__(records)
@@ -86,7 +61,7 @@ class _HeldSlice(_HeldRecords):
 
 def _in_the_middle(records: list[Record]) -> Iterator[Record]:
     yield from records[: len(records) // 2]
-    _hold("mid-commit")
+    _wait_to_be_killed("mid-commit")
 
 
 def _wait_for_others(config: ServerConfig) -> Callable[[list[Record]], Iterator[Record]]:
@@ -94,7 +69,7 @@ def _wait_for_others(config: ServerConfig) -> Callable[[list[Record]], Iterator[
         run = Path(config.directory) / "run"
         while not all(_committed(run, other) for other in config.others):
             time.sleep(0.005)
-        _hold("between-commits")
+        _wait_to_be_killed("between-commits")
         yield from records
 
     return hold
@@ -108,7 +83,7 @@ def _committed(run: Path, participant: str) -> bool:
     )
 
 
-def _hold(moment: str) -> NoReturn:
-    announce({"event": "moment", "moment": moment})
+def _wait_to_be_killed(point: str) -> NoReturn:
+    announce({"event": "crash-point", "point": point})
     while True:
         time.sleep(3600)

@@ -11,19 +11,19 @@ from ckptfmt import CheckpointBody, Cut, EpisodeId
 
 
 @dataclass(frozen=True)
-class Source:
-    """``checkpoint.json``, and the cut that it names."""
+class RestoreSource:
+    """``checkpoint.json`` and the cut that it names."""
 
     checkpoint: CheckpointBody
     cut: Cut
 
     @property
     def run(self) -> str:
-        """The run's folder: that of the cut is ``<run>/<checkpoint>/<cut>``, wherever it lies by now."""
+        """The run's folder. That of the cut is ``<run>/<checkpoint>/<cut>``, also after a move."""
         return self.cut.url.rsplit("/", 2)[0] or "/"
 
     def chosen(self, scope: Collection[EpisodeId | str] | None) -> list[EpisodeId]:
-        """The saved episodes to continue: all for None. Raises ValueError for one that was not saved."""
+        """The saved episodes to continue, all for None. Raises ValueError for one that was not saved."""
         saved = list(map(EpisodeId.from_capture_key, self.checkpoint.episodes))
         if scope is None:
             return saved
@@ -34,15 +34,15 @@ class Source:
         return [each for each in saved if each in wanted]
 
 
-def read_source(directory: str, participants: Collection[str]) -> Source:
-    """Read and check ``checkpoint.json`` and its cut in ``directory``; ``participants`` are those there are.
+def read_restore_source(directory: str, participants: Collection[str]) -> RestoreSource:
+    """Read and check ``checkpoint.json`` and its cut in ``directory``, for a run with these participants.
 
     Blocking. Raises what `ckptfmt.read_checkpoint` and `ckptfmt.read_cut` raise, `ckptfmt.Damaged` when the
     two do not belong together, `ckptfmt.NotFound` when a participant of the checkpoint is missing.
     """
     checkpoint = ckptfmt.read_checkpoint(directory)
     if checkpoint.cut is None:
-        raise ckptfmt.Damaged(f"{directory}: checkpoint.json names no cut, so no control plane wrote it")
+        raise ckptfmt.Damaged(f"{directory}: checkpoint.json names no cut, so no controller wrote it")
     cut = ckptfmt.read_cut(directory.rstrip("/") + "/" + checkpoint.cut.name)
     if cut.digest != checkpoint.cut.digest or cut.checkpoint_id != checkpoint.checkpoint_id:
         raise ckptfmt.Damaged(f"{cut.url}/cut.json is not the one that checkpoint.json names")
@@ -51,4 +51,4 @@ def read_source(directory: str, participants: Collection[str]) -> Source:
         raise ckptfmt.NotFound(
             f"{directory}: no server is given for participant(s) {', '.join(sorted(missing))}"
         )
-    return Source(checkpoint, cut)
+    return RestoreSource(checkpoint, cut)

@@ -1,6 +1,6 @@
 """Renewing the leases of the servers in the background (CO2).
 
-Each server has a loop of its own: one that never answers must not cost another its lease.
+Each server has a loop of its own: when one never replies, another must not lose its lease.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIRST_SECONDS = 1.0
 
 @asynccontextmanager
 async def renewing(fleet: Fleet, checkpoint_id: str) -> AsyncIterator[None]:
-    """While the block runs, every server that has this id open keeps it open."""
+    """While the block runs, renew the lease of every server that has this id open."""
     loops = [asyncio.create_task(_renew(fleet, each, checkpoint_id)) for each in fleet.servers]
     try:
         yield
@@ -35,7 +35,7 @@ async def _renew(fleet: Fleet, server: Server, checkpoint_id: str) -> None:
     while True:
         await asyncio.sleep(pause)
         ends_at = asyncio.get_running_loop().time() + RENEW_SECONDS
-        # A server that is not open yet, or gone, is no matter of the renewal: its own call says so.
+        # Failures are ignored: the calls that need the server report them.
         found = await fleet.call("renew", body, deadline=ends_at, servers=[server])
         for reply in found.replies.values():
             left = reply["lease_seconds_left"]

@@ -1,0 +1,5 @@
+"""``python -m ckptctl``: the command."""
+
+from ckptctl._cli import main
+
+main()

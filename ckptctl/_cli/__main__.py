@@ -1,5 +1,0 @@
-"""``python -m ckptctl._cli``."""
-
-from ckptctl._cli import main
-
-main()
