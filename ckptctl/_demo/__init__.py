@@ -1,1 +1,1 @@
-"""The main job on one machine: rollouts of tool tasks that survive the death of every process."""
+"""The whole system on one machine: rollouts of tool tasks that continue after every process was killed."""

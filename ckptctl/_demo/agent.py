@@ -18,7 +18,7 @@ NO_HOOKS = "the agent has no session hooks"
 
 
 class AgentServer(DemoServer):
-    """An agent whose sessions are saved at their boundaries; or a plain one, whose rollouts start over."""
+    """An agent whose sessions are saved at their boundaries, or a plain one, whose rollouts start over."""
 
     def __init__(self, config: ServerConfig, *, plain: bool) -> None:
         super().__init__(config)
@@ -35,7 +35,7 @@ class AgentServer(DemoServer):
     async def respond(self, request: web.Request, episode_id: EpisodeId) -> web.StreamResponse:
         task = task_from_row((await request.json())["task"])
         restart = NO_HOOKS if self._plain else None
-        # A finished session keeps its result: the environment's call is a replay step, and may come again.
+        # A finished session keeps its result: the environment's call is a replay step, so it may be repeated.
         async with self.sessions.steps.episode(episode_id, keep=True, restart=restart) as episode:
             messages = await self._loop(episode, task)
         return json_reply({"messages": messages, "steps": episode.number})
@@ -49,7 +49,7 @@ class AgentServer(DemoServer):
         while True:
             last = messages[-1]
             if last["role"] != "assistant":
-                # A model call is a replay step: the cut generation, or its result, is in the same cut.
+                # A model call is a replay step: the unfinished generation, or its result, is in the same cut.
                 async with episode.step("replay"):
                     response = await self._generate(episode.id, task, messages)
                 messages = [*messages, policy.assistant_message(response)]

@@ -23,7 +23,7 @@ from ckptfmt import EpisodeId
 CHECKPOINTS = (0.3, 0.6)
 """When the checkpoints of a life are saved: shares of the tokens that it has to generate."""
 TOKENS_A_TURN = 35
-"""About how many tokens a turn of the bundled tasks has."""
+"""The approximate number of tokens of a turn of the bundled tasks."""
 REPLY_WAIT_SECONDS = 2.0
 PROGRESS_SECONDS = 0.2
 

@@ -30,14 +30,14 @@ class EnvironmentServer(DemoServer):
             episode_id = episode_from_run_body(body)
             task = task_from_row(body["task"])
         if episode_id is None:
-            raise invalid_request("a run of the demo needs an identity")
+            raise invalid_request("a run of the demo needs the identity of its rollout")
         await admit(self.plane, request, episode_id)
         async with self.episodes.steps.episode(episode_id) as episode:
             result = await self._run(episode, task)
         return json_reply(result)
 
     async def _run(self, episode: Episode, task: Task) -> dict[str, Any]:
-        """The calls of an episode, from the boundary where its state stands."""
+        """The calls of an episode, from its last boundary on."""
         tools, agent = f"tools-{task.domain}", f"agent-{task.agent}"
         row = {"task": task.row()}
         state: dict[str, Any] = episode.state or {}
@@ -54,7 +54,7 @@ class EnvironmentServer(DemoServer):
             state = {**state, "agent_session": True}
             await episode.boundary(state)
         if "response" not in state:
-            # The agent's session is part of the same cut, and the repeated call takes it up.
+            # The agent's session is part of the same cut, and the repeated call continues it.
             async with episode.step("replay"):
                 response, _ = await self.post(agent, episode.id, "v1/responses", row)
             state = {**state, "response": response}

@@ -16,7 +16,7 @@ KINDS: Mapping[str, str] = {
     "tools-warehouse": "resources",
     "tools-ledger": "resources",
 }
-"""Participant name to kind: each is a process of its own."""
+"""Participant name to kind. Each is a process of its own."""
 
 
 def run_folder(directory: Path) -> Path:
@@ -25,12 +25,12 @@ def run_folder(directory: Path) -> Path:
 
 
 def rollout_ids(tasks: Sequence[Task], rollouts: int) -> Iterator[tuple[str, Task]]:
-    """The rollouts of a run: ``<task index>-<rollout index>`` and its task, the tasks by turns."""
+    """The rollouts of a run: ``<task index>-<rollout index>`` and its task. The tasks alternate."""
     for number in range(rollouts):
         yield f"{number % len(tasks)}-{number // len(tasks)}", tasks[number % len(tasks)]
 
 
 def last_checkpoint(run: Path) -> ckptfmt.Checkpoint | None:
-    """The complete checkpoint of the highest sequence, if any. Raises what is wrong with a broken one."""
+    """The complete checkpoint of the highest sequence, if any. Raises the error of an unreadable one."""
     complete = [ckptfmt.open(str(path.parent)) for path in run.glob("*/checkpoint.json")]
     return max(complete, key=lambda checkpoint: checkpoint.sequence or 0, default=None)

@@ -1,4 +1,4 @@
-"""How a server of the demo stops inside its commit, to be killed there.
+"""A server of the demo that stops inside its commit, to be killed there.
 
 The records that it exports stop coming, in the thread that writes them, until the SIGKILL.
 """

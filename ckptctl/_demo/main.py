@@ -1,4 +1,4 @@
-"""``ckptctl demo``: the main job, from its options to its report."""
+"""``ckptctl demo``, from its options to its report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ckptctl._demo.view import View
 def run_demo(
     options: DemoOptions, *, keep: bool = False, quiet: bool = False, reference: Outcome | None = None
 ) -> DemoReport:
-    """Run the demo and report. ``reference``: the outcome of the same rollouts without a crash, if at hand.
+    """Run the demo and report. ``reference``: the outcome of the same rollouts without a crash, if known.
 
     The checkpoint stays in ``options.directory``; ``keep`` leaves logs, databases and results there too.
     Raises `BadTask` for a bad tasks file, `DemoError` when a process fails or the directory is in use.
@@ -40,14 +40,14 @@ def run_demo(
 
 
 def run_reference(options: DemoOptions) -> Outcome:
-    """The outcome of these rollouts without a crash, for several demos to be held against."""
+    """The outcome of these rollouts without a crash, to compare several demos with."""
     options = replace(options, crashes=0, checkpointing=False)
     _claim(options.directory)
     return asyncio.run(Supervisor(options, lambda event: None).run())
 
 
 def _claim(directory: Path) -> None:
-    """Make the directory. One that holds an earlier run is refused: nothing there is ever overwritten."""
+    """Make the directory. One that is not empty is refused, so nothing is ever overwritten."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):

@@ -1,4 +1,4 @@
-"""The policy model: it streams the tokens of a generation, which a checkpoint can cut between two of them."""
+"""The policy model: it streams the tokens of a generation, which can be saved between any two of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ckptfmt import EpisodeId
 class ModelServer(DemoServer):
     """``v1/responses``: lines ``{"token": …}``, and at the end ``{"response": …}``.
 
-    Each token is a step. The last generation of an episode is kept, cut or finished: when the same request
-    comes again, under the replacement attempt, its tokens are taken up and not generated again.
+    Each token is a step. The last generation of an episode is kept, finished or not: when the same request
+    is repeated under the replacement attempt, its tokens are sent again and not generated again.
     """
 
     def __init__(self, config: ServerConfig) -> None:
@@ -30,7 +30,7 @@ class ModelServer(DemoServer):
         self.route("v1/responses", self.respond)
 
     async def compute(self) -> None:
-        """What the next token takes."""
+        """The work for the next token."""
         await asyncio.sleep(self.config.token_seconds)
 
     async def respond(self, request: web.Request, episode_id: EpisodeId) -> web.StreamResponse:
@@ -51,7 +51,7 @@ class ModelServer(DemoServer):
                 tokens = [*tokens, token]
                 await generation.boundary({"request": digest, "tokens": tokens})
                 await _send(stream, {"token": token})
-        # The end of the block waits while a checkpoint is open: an undelivered response is held.
+        # The end of the block waits while a checkpoint is open, so the response is sent after it.
         await _send(stream, {"response": policy.respond(asked, tokens)})
         return stream
 

@@ -1,4 +1,4 @@
-"""The policy of the demo: what the model says next, decided by the conversation so far and nothing else.
+"""The policy of the demo: what the model says next, which depends only on the conversation so far.
 
 ::
 
@@ -35,7 +35,7 @@ _REPAIRS: Final = {"insufficient_stock": "receive", "insufficient_funds": "depos
 
 
 class BadRequest(ValueError):
-    """A generation request that is no conversation about a task; the message says why."""
+    """A generation request that is not a conversation about a task; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def plan(task: Task, messages: Sequence[dict[str, Any]], seed: int = 0) -> Turn:
     made = exchanges(messages)
     call = _next_call(task, made) if len(made) + 1 < task.turns else None
     results = [result for _, result in made]
-    # json keeps what has to count here: key order, int or float, NaN, -0.0, integers of any size.
+    # json keeps what matters here: key order, int or float, NaN, -0.0, integers of any size.
     key = hashlib.sha256(json.dumps([seed, task.task_id, len(made), results]).encode("ascii")).digest()
     words = _thought(key)
     if call is None:
@@ -118,7 +118,7 @@ def plan(task: Task, messages: Sequence[dict[str, Any]], seed: int = 0) -> Turn:
 
 
 def tokens(request: Request, prefix_length: int) -> Iterator[str]:
-    """The tokens that follow the first ``prefix_length``: how a generation that was cut goes on."""
+    """The tokens that follow the first ``prefix_length``: how an interrupted generation continues."""
     return iter(plan(request.task, request.messages, request.seed).tokens[prefix_length:])
 
 
@@ -184,7 +184,7 @@ def _next_call(task: Task, made: Sequence[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def _repair(failed: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
-    """The call that brings what a failed one was missing."""
+    """The call that provides what a failed one was missing."""
     tool, missing = _REPAIRS[error["code"]], error["missing"]
     if tool == "receive":
         shelf = failed.get("source", failed.get("shelf"))
@@ -194,7 +194,7 @@ def _repair(failed: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(value: Any, results: Sequence[dict[str, Any]]) -> Any:
-    """The value of a plan's argument; None when a reference leads nowhere, which the tool then refuses."""
+    """The value of a plan's argument; None when a reference points to nothing, which the tool refuses."""
     if not isinstance(value, dict):
         return value
     found: Any = results[value["from"]]

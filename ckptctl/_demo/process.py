@@ -72,7 +72,7 @@ def _build(config: ServerConfig) -> DemoServer:
 
 async def _stdin_closed() -> None:
     await in_thread(sys.stdin.read)
-    # Whatever hangs from here on must not keep the process.
+    # Nothing that hangs from here on may keep the process alive.
     timer = threading.Timer(EXIT_SECONDS, os._exit, [1])
     timer.daemon = True
     timer.start()

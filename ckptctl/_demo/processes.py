@@ -39,7 +39,7 @@ class Processes:
         self._urls: dict[str, asyncio.Future[str]] = {}
         self._killing = False
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Gets a `DemoError` when a process ends that should not."""
+        """Gets a `DemoError` when a process ends unexpectedly."""
 
     async def __aenter__(self) -> Processes:
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Processes:
             await self.stop()
         await self.kill()
         if not self.failed.cancel():
-            self.failed.exception()  # Seen, whether or not anybody waited for it.
+            self.failed.exception()  # Marks it as retrieved.
 
     async def start(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
         """Start one process for each configuration, then tell all of them the URLs of all.
@@ -106,7 +106,7 @@ class Processes:
                 stderr=log,
                 limit=LINE_BYTES,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # Ctrl-C is the supervisor's: it ends them.
+                start_new_session=True,  # Ctrl-C reaches only the supervisor, which ends them.
             )
         self._processes[name] = process
         self._readers.append(asyncio.create_task(self._read(name, process)))

@@ -1,4 +1,4 @@
-"""What the demo found: whether the crash left a trace, and what the checkpoint saved.
+"""The report of the demo: whether the crash changed any result, and what the checkpoint saved.
 
 ``identical`` is two things: every result equals that of the run without a crash, field by field; and what
 ran live after the restore is exactly what the restored cut did not hold, token by token and call by call. A
@@ -19,7 +19,7 @@ from ckptfmt._values.comparison import differences
 
 MOST_DIFFERENCES = 20
 _UNITS = {"token": ("policy_model",), "call": ("resources",)}
-"""What is counted live, and the kinds of participants whose boundaries count the same in a checkpoint."""
+"""The counted work, and the kinds of participants whose boundaries in a checkpoint count the same work."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DemoReport:
 
 
 def make_report(options: DemoOptions, outcome: Outcome, reference: Outcome) -> DemoReport:
-    """Hold the run with crashes against the one without. Raises what is wrong with its checkpoint."""
+    """Compare the run with crashes with the one without. Raises an error for a checkpoint that is damaged."""
     wanted = reference.results
     groups = _groups(outcome, list(wanted))
     saved = _saved(groups["checkpoint"])
@@ -84,7 +84,7 @@ def make_report(options: DemoOptions, outcome: Outcome, reference: Outcome) -> D
 
 
 def _groups(outcome: Outcome, rollouts: list[str]) -> dict[str, Any]:
-    """Which rollouts were continued, restarted, or finished, judged at the restored cut."""
+    """Which rollouts were continued, restarted, or finished at the restored cut."""
     if outcome.restores:
         return outcome.restores[-1]
     # No crash at all, or one before any checkpoint was complete: then everything started over.
@@ -114,7 +114,7 @@ def _saved(checkpoint: str | None) -> Mapping[str, Counter[str]]:
 def _miscounted(
     outcome: Outcome, reference: Outcome, groups: Mapping[str, Any], saved: Mapping[str, Counter[str]]
 ) -> list[str]:
-    """Rollouts of which more or less ran live in the last life than the restored cut had left."""
+    """Rollouts of which more or less work was done in the last life than the restored cut had left."""
     problems = []
     for what, kinds in _UNITS.items():
         whole = _live(reference, what, 0)
@@ -129,7 +129,7 @@ def _miscounted(
 
 
 def _live(outcome: Outcome, what: str, life: int | None) -> Counter[str]:
-    """What ran live in one life, the last one by default: rollout id -> number."""
+    """The work that was done in one life, the last one by default: rollout id -> number."""
     lives = count_live(outcome.directory / "live", what)
     return lives.get(max(lives, default=0) if life is None else life, Counter())
 

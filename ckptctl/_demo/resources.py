@@ -18,7 +18,7 @@ from ckptfmt import EpisodeId
 
 
 class ToolSessions(SessionParticipant):
-    """Database files in one directory, which outlives the process, as a real server's would."""
+    """Database files in one directory, which stays after the process ends, as that of a real server."""
 
     def __init__(self, name: str, directory: Path) -> None:
         super().__init__(name, "resources")

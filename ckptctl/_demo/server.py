@@ -37,7 +37,7 @@ class ServerConfig:
     name: str
     token: str
     directory: str
-    """Of the whole run: this server's files go to ``servers/<name>``, its live log to ``live``."""
+    """Of the whole run: this server's files are in ``servers/<name>``, its log of work in ``live``."""
     seed: int
     token_seconds: float
     tool_seconds: float
@@ -105,7 +105,7 @@ class DemoServer:
 
 
 def data_client() -> aiohttp.ClientSession:
-    """A client for calls between the servers: a parked one may wait for as long as a checkpoint takes."""
+    """A client for calls between the servers. A parked call may wait for as long as a checkpoint takes."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
     )
@@ -113,7 +113,7 @@ def data_client() -> aiohttp.ClientSession:
 
 @contextmanager
 def bad_input_refused() -> Iterator[None]:
-    """A request whose content is wrong is the client's error."""
+    """Make wrong content of a request a client error."""
     try:
         yield
     except (BadTask, BadRequest, InvalidId, json.JSONDecodeError) as error:

@@ -94,7 +94,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One checked task. What it holds is shared by all who hold it: read it, do not change it."""
+    """One checked task. Its values are shared: do not change them."""
 
     task_id: str
     domain: Domain
@@ -118,7 +118,7 @@ def bundled_tasks_path() -> Path:
 
 
 def load_tasks(path: str | Path) -> list[Task]:
-    """All tasks of a JSONL file, in its order; blank lines count but hold no task.
+    """All tasks of a JSONL file, in its order. Blank lines are skipped, but counted in line numbers.
 
     Raises `BadTask` when the file cannot be read, holds no task, or a row is wrong.
     """
@@ -142,12 +142,12 @@ def load_tasks(path: str | Path) -> list[Task]:
 
 
 def task_from_row(row: object, source: str = "request") -> Task:
-    """The task of one row that came another way than by a file. Raises `BadTask`, ``source`` as its file."""
+    """The task of one row, which did not come from a file. Raises `BadTask` with ``source`` as the file."""
     return _Reader(source, None).task(row)
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether the value is a text that the tools take: not empty, no NUL, no half of a surrogate pair."""
+    """Whether the value is a text that the tools accept: not empty, no NUL, no half of a surrogate pair."""
     return type(value) is str and re.search("^$|[\x00\ud800-\udfff]", value) is None
 
 
@@ -160,7 +160,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         (repeated, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
+        raise ValueError(f"the key {repeated!r} is twice in one object")
     return members
 
 

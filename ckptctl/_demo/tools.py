@@ -37,11 +37,11 @@ _JOURNAL: Final = "CREATE TABLE journal (call INTEGER PRIMARY KEY, tool, argumen
 
 
 class BadExport(ValueError):
-    """What `ToolSession.restore` was given is no export of a session; the message says why."""
+    """The argument of `ToolSession.restore` is not an export of a session; the message says why."""
 
 
 class _Refused(Exception):
-    """A tool does not do what the model asked: becomes the result ``{"error": {...}}``."""
+    """A tool refuses what the model asked. It becomes the result ``{"error": {...}}``."""
 
     def __init__(self, code: str, message: str, **details: int) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class ToolSession:
 
     @classmethod
     def create(cls, path: Path, task: Task) -> ToolSession:
-        """A session in the state that the task starts from; what a dead process left there is replaced."""
+        """A session in the state that the task starts from. A file of an earlier process is replaced."""
         path.unlink(missing_ok=True)
         session = cls(path, task.domain)
         db = session._db
@@ -105,7 +105,7 @@ class ToolSession:
 
     @property
     def calls(self) -> int:
-        """How many calls this session has seen in its life, refused ones included."""
+        """How many calls this session has had, refused ones included."""
         with self._lock:
             return cast(int, _value(self._db, "SELECT count(*) FROM journal"))
 
@@ -148,7 +148,7 @@ class ToolSession:
             return {"domain": self.domain, "calls": self.calls, "database": image}
 
     def close(self, *, delete: bool = False) -> None:
-        """Wait for a running call, close the database, and ``delete`` its file if asked. Harmless twice."""
+        """Wait for a running call, close the database, and ``delete`` its file. May be called twice."""
         with self._lock:
             self._db.close()
             if delete:
@@ -191,7 +191,7 @@ def _checked(domain: Domain, tool: str, arguments: object) -> dict[str, Any]:
 
 
 def _shelf(db: sqlite3.Connection, item: int, shelf: str) -> tuple[int, float]:
-    """How many pieces of the item are there, and what one weighs."""
+    """The number of pieces of the item, and the weight of one."""
     query = "SELECT quantity, kg FROM item LEFT JOIN stock ON item = id AND shelf = ? WHERE id = ?"
     pieces, kg = db.execute(query, (shelf, item)).fetchone() or (None, None)
     if kg is None:

@@ -1,4 +1,4 @@
-"""What the demo shows while it works: a live view in a terminal, plain lines elsewhere. On standard error."""
+"""The display of the demo on standard error: a live view in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class View:
                 self._say(
                     f"restored {event['source']} in {event['seconds'] * 1000:.0f} ms: "
                     f"{len(event['continued'])} continue, {len(event['restarted'])} start over, "
-                    f"{len(event['finished'])} were done"
+                    f"{len(event['finished'])} were finished"
                 )
             case {"event": "done"}:
                 self._phase = "done"
-                self._say("every rollout is done")
+                self._say("every rollout has finished")
         if self._live is not None:
             self._live.update(self._draw())
 
@@ -137,7 +137,7 @@ def _rows(report: dict[str, object]) -> list[tuple[str, str]]:
         (
             "rollouts",
             f"{r['rollouts']}: {r['continued']} continued, {r['restarted']} started over, "
-            f"{r['finished_before_crash']} were done at the restored cut",
+            f"{r['finished_before_crash']} were finished at the restored cut",
         ),
         ("steps saved", f"{r['steps_saved']} of {r['steps_total']}"),
         ("tokens saved", f"{r['tokens_saved']} of {r['tokens_total']}"),

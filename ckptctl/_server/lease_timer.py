@@ -27,8 +27,10 @@ class LeaseTimer:
         end: Callable[[], asyncio.Task[None]],
         reopen_pending: Callable[[], bool],
     ) -> None:
-        """``end`` begins a resume, or returns the one under way; ``reopen_pending`` tells whether a
-        reopening is still to be done although no lease runs.
+        """Make a timer that is not running.
+
+        ``end`` begins a resume, or returns the one under way; ``reopen_pending`` tells whether a reopening is
+        still to be done although no lease runs.
         """
         self._lease = Lease(grace_seconds)
         self._end = end

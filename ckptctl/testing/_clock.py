@@ -128,9 +128,7 @@ class _JumpingSelector(selectors.SelectSelector):
             if not busy:
                 break
         if timeout is None:
-            raise RuntimeError(
-                "nothing can ever happen: no timer, no thread, and no callback is ready to run"
-            )
+            raise RuntimeError("nothing can happen: no timer, no thread, no callback that is ready")
         self.now += timeout
         return []
 

@@ -30,7 +30,7 @@ KINDS: Mapping[str, str] = {
     "policy": "policy_model",
     "environment": "environment",
 }
-"""Participants of a run, in no order that any verb has."""
+"""Participants of a run, in an order that no verb uses."""
 
 
 def on_a_loop(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
@@ -52,7 +52,7 @@ class Node:
         self.plane = ControlPlane(self.faults, settings(**changed))
         self._busy: dict[str, asyncio.Task[Any]] = {}
 
-    async def rest(self, *keys: str) -> None:
+    async def add_inactive(self, *keys: str) -> None:
         """Episodes that can be saved, at their first boundary, with no task."""
         for key in keys:
             await self.episodes.start(EpisodeId.from_capture_key(key), [Step(0.0)], keep=True)
@@ -91,7 +91,7 @@ class Node:
 
 @dataclass
 class Sent:
-    """A call as it went over the wire, at a time of the loop."""
+    """A call that was sent, and the time of the loop."""
 
     name: str
     verb: str
@@ -108,7 +108,7 @@ Fault = Callable[[Call], Awaitable[Any]]
 
 @dataclass
 class Wire:
-    """Between a coordination and its servers: notes each call, and lets chosen ones fail."""
+    """Between a coordination and its servers: records each call, and lets chosen ones fail."""
 
     sent: list[Sent] = field(default_factory=list)
     log: list[tuple[str, str, str]] = field(default_factory=list)
@@ -187,7 +187,7 @@ class Cluster:
         ranks: Mapping[str, tuple[int, int]] | None = None,
         **changed: Any,
     ) -> None:
-        """``ranks``: rank and retire rank by name, for kinds without a preset."""
+        """``ranks``: rank and retire rank by name, for kinds without a rank of their own."""
         self._changed = changed
         self._ranks = ranks or {}
         self.wire = Wire()
@@ -211,10 +211,10 @@ class Cluster:
         for name in names or tuple(self.nodes):
             self.nodes[name] = Node(name, self.nodes[name].faults.kind, **self._changed)
 
-    async def rest(self, *keys: str, on: Collection[str] = ()) -> None:
+    async def add_inactive(self, *keys: str, on: Collection[str] = ()) -> None:
         """Episodes that can be saved, on these servers; on all for none."""
         for name in on or self.nodes:
-            await self.nodes[name].rest(*keys)
+            await self.nodes[name].add_inactive(*keys)
 
     def phases(self) -> dict[str, str]:
         return {name: node.phase for name, node in self.nodes.items()}

@@ -1,4 +1,4 @@
-"""The HTTP transport: every failure below it is a typed error, in time, without the token."""
+"""The HTTP transport: every failure of the HTTP library is a `ControlError`, in time, without the token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def free_port() -> int:
 
 
 @on_a_loop
-async def test_a_call_and_its_typed_error_travel(tmp_path: Path) -> None:
+async def test_a_call_and_its_error_are_carried(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host, ControlClient("secret") as control:
         for url in (host.url, host.url + "/"):
@@ -56,7 +56,7 @@ async def test_a_call_and_its_typed_error_travel(tmp_path: Path) -> None:
 
 @pytest.mark.req("CP9", "CP12")
 @on_a_loop
-async def test_the_deadline_travels(tmp_path: Path) -> None:
+async def test_the_deadline_is_carried(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host, ControlClient("secret") as control:
         transport = control.transport(host.url)
@@ -66,7 +66,7 @@ async def test_the_deadline_travels(tmp_path: Path) -> None:
         with refused("deadline_exceeded"):
             await transport(Call("commit", opening + b', "episodes": []}', deadline_seconds=0.01))
         hold.release()
-        # Past its deadline a call is still sent: it has none left, and the server knows.
+        # Past its deadline a call is still sent, with a deadline of 0.
         assert (await transport(Call("status", deadline_seconds=-5.0)))["checkpoint_id"] == "c"
 
 
@@ -93,7 +93,7 @@ async def test_the_deadline_travels(tmp_path: Path) -> None:
     ],
 )
 @on_a_loop
-async def test_what_is_no_control_reply_is_a_bad_one(data: bytes) -> None:
+async def test_an_answer_that_is_not_a_control_reply_is_bad_reply(data: bytes) -> None:
     async with answering(data) as url:
         with refused("bad_reply") as caught:
             await call(url)
@@ -101,7 +101,7 @@ async def test_what_is_no_control_reply_is_a_bad_one(data: bytes) -> None:
 
 
 @on_a_loop
-async def test_an_error_of_a_later_server_keeps_what_it_says() -> None:
+async def test_an_error_with_an_unknown_code_is_kept_as_it_is() -> None:
     error = {"code": "a_code_of_later", "message": "m", "retryable": True, "details": {"a": 1}}
     async with answering(http_reply(418, {"error": error, "instance_id": "i"})) as url:
         with refused("a_code_of_later") as caught:

@@ -22,8 +22,8 @@ from tests.ckptctl.support import HookedDisk, files, ids, manifests, refused
 @on_virtual_clock
 async def test_checkpoint_json_says_what_was_committed(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", "s-a2", on=["environment", "agent-a"])
-    await cluster.rest("t", on=["agent-b"])
+    await cluster.add_inactive("r", "s-a2", on=["environment", "agent-a"])
+    await cluster.add_inactive("t", on=["agent-b"])
     await cluster.nodes["policy"].busy("p", restart="no hooks")
     await cluster.nodes["tools"].busy("q-a1", restart="restart_only")
     await cluster.coordination.retire(ids("old-a3"))
@@ -58,12 +58,12 @@ async def test_checkpoint_json_says_what_was_committed(tmp_path: Path) -> None:
 @on_virtual_clock
 async def test_the_scope_leaves_out_the_restarts_of_all_participants(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", "s", "t")
+    await cluster.add_inactive("r", "s", "t")
     for number in range(150):
         await cluster.nodes["agent-a"].busy(f"a-{number}", restart="no hooks")
     await cluster.nodes["tools"].busy("b-0", restart="restart_only")
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
-        # Never capped.
+        # All of them are listed.
         assert cut.restarts == {*ids(*(f"a-{number}" for number in range(150))), EpisodeId("b-0")}
         assert cut.continued(["t", "a-149", "r", "b-0", "s"]) == ["t", "r", "s"]
         assert cut.continued(ids("s", "b-0", "r")) == ids("s", "r")
@@ -78,7 +78,7 @@ async def test_the_scope_leaves_out_the_restarts_of_all_participants(tmp_path: P
 @on_virtual_clock
 async def test_a_scope_that_names_a_restart_is_refused_before_any_server_commits(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", on=["environment"])
+    await cluster.add_inactive("r", on=["environment"])
     await cluster.nodes["tools"].busy("r", restart="restart_only")
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
         with refused("restart_in_scope") as caught:
@@ -93,7 +93,7 @@ async def test_a_scope_that_names_a_restart_is_refused_before_any_server_commits
 @on_virtual_clock
 async def test_without_every_commit_there_is_nothing_to_publish(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     cluster.nodes["policy"].faults.fail("export", RuntimeError("scripted"))
     with pytest.raises(CoordinationError) as caught:
         async with cluster.coordination.prepared("c", str(tmp_path / "c")) as cut:
@@ -127,9 +127,9 @@ async def test_checkpoint_json_is_never_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.req("CM4", "CO11")
 @on_virtual_clock
-async def test_a_commit_goes_on_after_a_failure_to_store(tmp_path: Path) -> None:
+async def test_a_commit_continues_after_a_failure_to_store(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", "s")
+    await cluster.add_inactive("r", "s")
     disk = HookedDisk()
     disk.full("write", times=2)
     async with cluster.coordination.prepared("c", str(tmp_path / "c")) as cut:
@@ -145,9 +145,9 @@ async def test_a_commit_goes_on_after_a_failure_to_store(tmp_path: Path) -> None
 
 @pytest.mark.req("CM4", "CP16")
 @on_virtual_clock
-async def test_a_reply_that_is_lost_is_had_by_calling_again(tmp_path: Path) -> None:
+async def test_a_lost_reply_is_repeated_by_calling_again(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     async with cluster.coordination.prepared("c", str(tmp_path / "c")) as cut:
         for lost in (["agent-a", "tools"], ["policy"]):
             for name in lost:
@@ -165,9 +165,9 @@ async def test_a_reply_that_is_lost_is_had_by_calling_again(tmp_path: Path) -> N
 
 @pytest.mark.req("CO10", "CP6")
 @on_virtual_clock
-async def test_blockers_end_prepare_and_a_repeat_with_the_same_id_goes_on(tmp_path: Path) -> None:
+async def test_blockers_end_prepare_and_a_repeat_with_the_same_id_continues(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     for number in range(150):
         await cluster.nodes["agent-b"].busy(f"b-{number}")
     with pytest.raises(NotPrepared) as caught:
@@ -193,7 +193,7 @@ async def test_blockers_end_prepare_and_a_repeat_with_the_same_id_goes_on(tmp_pa
 
 @pytest.mark.req("CO10")
 @on_virtual_clock
-async def test_the_context_resumes_after_blockers_and_another_id_is_another_try(tmp_path: Path) -> None:
+async def test_the_context_resumes_after_blockers_and_another_id_begins_again(tmp_path: Path) -> None:
     cluster = Cluster()
     await cluster.nodes["policy"].busy("b")
     with pytest.raises(NotPrepared):
@@ -212,7 +212,9 @@ async def test_the_context_resumes_after_blockers_and_another_id_is_another_try(
 
 @pytest.mark.req("CO10")
 @on_virtual_clock
-async def test_where_no_cut_can_be_made_no_server_is_closed_and_the_id_is_still_good(tmp_path: Path) -> None:
+async def test_without_a_cut_no_server_is_closed_and_the_id_can_be_used(
+    tmp_path: Path,
+) -> None:
     cluster = Cluster()
     (tmp_path / "file").write_text("")
     with pytest.raises(ckptfmt.UnusableDirectory):
@@ -227,14 +229,14 @@ async def test_where_no_cut_can_be_made_no_server_is_closed_and_the_id_is_still_
 @on_virtual_clock
 async def test_the_same_step_after_a_crash_before_publish_is_a_new_cut(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", "s")
+    await cluster.add_inactive("r", "s")
     async with cluster.coordination.prepared("step-1", str(tmp_path / "step-1")) as cut:
         await cut.commit(["r", "s"])
     left = files(tmp_path)
-    # Crash: nobody published. The run comes back, and reaches the same step.
+    # Crash before publish. The run is restored, and reaches the same step.
     cluster.restart()
     cluster.coordination = cluster.controller()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     async with cluster.coordination.prepared("step-1", str(tmp_path / "step-1")) as again:
         committed = await again.commit(["r"])
     assert again.cut.name != cut.cut.name
@@ -250,9 +252,11 @@ async def test_the_same_step_after_a_crash_before_publish_is_a_new_cut(tmp_path:
 
 @pytest.mark.req("CO11")
 @on_virtual_clock
-async def test_the_same_step_again_is_a_new_cut_also_for_a_controller_that_lived_on(tmp_path: Path) -> None:
+async def test_the_same_step_again_is_a_new_cut_also_for_the_same_controller(
+    tmp_path: Path,
+) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     async with cluster.coordination.prepared("step-1", str(tmp_path / "step-1")) as cut:
         (await cut.commit(["r"])).publish(sequence=1)
     async with cluster.coordination.prepared("step-2", str(tmp_path / "step-2")) as cut:
@@ -283,11 +287,11 @@ async def test_it_is_published_before_or_after_the_resume(tmp_path: Path) -> Non
 
 @pytest.mark.req("CO3", "RS5")
 @on_virtual_clock
-async def test_the_controller_waits_for_replies_on_the_wire_and_for_nothing_else(tmp_path: Path) -> None:
-    """Eight rollouts, each accounted for once: parked, on the wire, a restart, never begun."""
+async def test_the_controller_waits_only_for_replies_that_are_under_way(tmp_path: Path) -> None:
+    """Eight rollouts, each in one state: parked, with a reply under way, a restart, or never begun."""
     cluster = Cluster({"agent": "agent"})
     node = cluster.nodes["agent"]
-    await cluster.rest("parked-1", "parked-2", "parked-3")
+    await cluster.add_inactive("parked-1", "parked-2", "parked-3")
     await node.busy("restart", restart="no hooks")
     loop = asyncio.get_running_loop()
     keys = ["parked-1", "parked-2", "parked-3", "restart", "wire-1", "wire-2", "failed", "never-begun"]
@@ -319,8 +323,8 @@ async def test_the_controller_waits_for_replies_on_the_wire_and_for_nothing_else
 @on_virtual_clock
 async def test_who_saved_what_is_exact_and_sorted(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("s", "r-a10", "r2", on=["agent-a"])
-    await cluster.rest("s", on=["tools", "environment"])
+    await cluster.add_inactive("s", "r-a10", "r2", on=["agent-a"])
+    await cluster.add_inactive("s", on=["tools", "environment"])
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
         assert cut.episodes["agent-a"] == ["r-a10", "r2", "s"]
         committed = await cut.commit(["s", "unknown", "r-a10"])

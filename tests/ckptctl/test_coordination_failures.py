@@ -1,4 +1,4 @@
-"""Servers that die, hang or answer garbage, and controllers that are cancelled: who lives runs again."""
+"""Servers that die, hang or send invalid replies, and cancelled controllers: the other servers run again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_failed_restore_retires_what_was_installed_and_resumes_every_ser
 
 @pytest.mark.req("CO4")
 @on_virtual_clock
-async def test_errors_of_the_clean_up_never_take_the_place_of_the_restores(tmp_path: Path) -> None:
+async def test_errors_of_the_clean_up_do_not_replace_the_error_of_the_restore(tmp_path: Path) -> None:
     directory = await save(tmp_path / "c")
     cluster = Cluster()
     cluster.nodes["agent-b"].faults.fail("install", ValueError("bad record"))
@@ -62,7 +62,7 @@ async def test_errors_of_the_clean_up_never_take_the_place_of_the_restores(tmp_p
         assert "policy: no_reply: ConnectionResetError: gone" in retired
         assert "resume failed" in resumed
         assert "tools: deadline_exceeded" in resumed
-    # Whom it could reach, it resumed and freed.
+    # The servers that it could reach are resumed and freed.
     cluster.wire.heal()
     for name in ("environment", "agent-a", "agent-b", "policy"):
         assert cluster.nodes[name].runs()
@@ -72,7 +72,7 @@ async def test_errors_of_the_clean_up_never_take_the_place_of_the_restores(tmp_p
 
 @pytest.mark.req("CO4")
 @on_virtual_clock
-async def test_an_error_inside_the_block_of_a_restore_is_such_a_failure(tmp_path: Path) -> None:
+async def test_an_error_inside_the_block_of_a_restore_is_a_failed_restore(tmp_path: Path) -> None:
     directory = await save(tmp_path / "c")
     cluster = Cluster()
     with pytest.raises(KeyError, match="ledger"):
@@ -114,7 +114,7 @@ async def test_a_restore_may_be_tried_again_in_the_servers_of_a_failed_one(tmp_p
     with pytest.raises(CoordinationError):
         async with cluster.coordination.restored(directory):
             raise AssertionError("it is not restored")
-    # One of them was restarted meanwhile: the controller speaks to the process that there is.
+    # One of them was restarted meanwhile: the controller accepts the new process.
     cluster.restart("policy")
     async with cluster.coordination.restored(directory) as back:
         assert set(back.episodes.values()) == set(ids("r-a200", "s-a200"))
@@ -130,7 +130,7 @@ async def test_a_cancelled_controller_still_resumes_every_server(
     moment: str, times: int, tmp_path: Path
 ) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     methods: dict[str, Method] = {"prepare": "close", "commit": "export", "resume": "reopen"}
     hold = cluster.nodes["agent-a"].faults.hold(methods[moment]) if moment in methods else None
     reached = asyncio.Event()
@@ -157,7 +157,7 @@ async def test_a_cancelled_controller_still_resumes_every_server(
 
 @pytest.mark.req("CO10")
 @on_virtual_clock
-async def test_a_timeout_round_the_block_is_a_timeout(tmp_path: Path) -> None:
+async def test_a_timeout_around_the_block_is_a_timeout(tmp_path: Path) -> None:
     cluster = Cluster()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5), cluster.coordination.prepared("c", str(tmp_path)):
@@ -203,7 +203,7 @@ async def test_a_failed_resume_after_success_is_raised_once_all_are_called(tmp_p
 @on_virtual_clock
 async def test_a_server_that_was_replaced_cannot_commit_and_counts_as_resumed(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     with pytest.raises(CoordinationError) as caught:
         async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
             cluster.restart("agent-a")
@@ -219,11 +219,9 @@ async def test_a_server_that_was_replaced_cannot_commit_and_counts_as_resumed(tm
 @pytest.mark.parametrize("verb", ["prepare", "commit", "resume"])
 @pytest.mark.parametrize("name", ["environment", "agent-a", "tools"])
 @on_virtual_clock
-async def test_a_server_that_never_answers_costs_its_deadline_and_nobody_else(
-    name: str, verb: str, tmp_path: Path
-) -> None:
+async def test_a_server_that_never_replies_delays_no_other(name: str, verb: str, tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     cluster.wire.hang(
         name, *{"prepare": ("prepare", "commit", "resume"), "commit": ("commit", "resume")}.get(verb, (verb,))
     )
@@ -237,7 +235,7 @@ async def test_a_server_that_never_answers_costs_its_deadline_and_nobody_else(
     # One deadline for the call, one for the resume, and a little for each rank after it.
     assert loop.time() < 30 + 10 + 60 + 10 + 3 * 15
     assert all(node.runs() for other, node in cluster.nodes.items() if other != name)
-    # Those after it were not told to resume in no time.
+    # Those after it were not called with a deadline of 0.
     given = [each.call.deadline_seconds for each in cluster.wire.sent if each.verb == "resume"]
     assert len(given) == 5
     assert all(seconds is not None and seconds >= 5 for seconds in given)
@@ -245,7 +243,7 @@ async def test_a_server_that_never_answers_costs_its_deadline_and_nobody_else(
 
 @pytest.mark.req("CO10")
 @on_virtual_clock
-async def test_every_late_server_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+async def test_every_late_server_is_named_and_the_replies_of_the_others_are_kept(tmp_path: Path) -> None:
     names = [f"agent-{number}" for number in range(32)]
     cluster = Cluster(dict.fromkeys(names, "agent"))
     cluster.wire.hang("agent-7", "prepare")
@@ -281,7 +279,7 @@ GARBAGE: list[Callable[[Reply], Any]] = [
 @pytest.mark.parametrize("change", GARBAGE)
 @pytest.mark.parametrize("verb", ["prepare", "commit", "restore"])
 @on_virtual_clock
-async def test_garbage_is_the_failure_of_the_server_that_answered_it(
+async def test_an_invalid_reply_is_the_failure_of_the_server_that_sent_it(
     verb: str, change: Callable[[Reply], Any], tmp_path: Path
 ) -> None:
     directory = await save(tmp_path / "c")
@@ -332,7 +330,7 @@ async def test_whatever_a_transport_raises_is_the_failure_of_its_server(tmp_path
 
 @pytest.mark.req("CO1")
 @on_virtual_clock
-async def test_a_retire_goes_on_to_the_ranks_after_a_failure() -> None:
+async def test_a_retire_calls_the_ranks_after_a_failure() -> None:
     cluster = Cluster()
     cluster.wire.hang("environment", "retire")
     with pytest.raises(CoordinationError) as caught:

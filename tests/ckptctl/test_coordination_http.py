@@ -1,4 +1,4 @@
-"""The main job over real connections: a fleet of servers on loopback, and what goes wrong there."""
+"""Checkpoints and restores over real connections to servers on loopback, and failures there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Deployment:
         await self._stacks[name].aclose()
 
     def coordination(self) -> Coordination:
-        """Over whatever lives at each name's address when it is called."""
+        """A coordination over whatever listens at the address of each name when it is called."""
 
         def server(name: str) -> Server:
             async def transport(call: Call) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Deployment:
 
 @asynccontextmanager
 async def deployed(elsewhere: Mapping[str, str] | None = None) -> AsyncIterator[Deployment]:
-    """``elsewhere``: the URLs of participants that are something else."""
+    """``elsewhere``: URLs to use for some participants in place of their servers."""
     async with AsyncExitStack() as stack:
         control = await stack.enter_async_context(ControlClient(TOKEN))
         found = Deployment(stack, control, elsewhere or {})
@@ -77,12 +77,12 @@ async def deployed(elsewhere: Mapping[str, str] | None = None) -> AsyncIterator[
 
 @pytest.mark.req("CO1", "CO11", "CP13", "RS5")
 @on_a_loop
-async def test_a_cut_of_live_servers_survives_their_death(tmp_path: Path) -> None:
+async def test_a_checkpoint_of_running_servers_is_restored_after_they_are_killed(tmp_path: Path) -> None:
     async with deployed() as run:
         coordination = run.coordination()
         ckptfmt.start_life(tmp_path)
         for host in run.hosts.values():
-            await host.node.rest("r", "s-a2")
+            await host.node.add_inactive("r", "s-a2")
         await run.hosts["policy"].node.busy("p", restart="no hooks")
         async with coordination.prepared("step-1", str(tmp_path / "step-1"), deadline=20) as cut:
             waits = asyncio.create_task(_run(run.hosts["environment"], "w"))
@@ -130,7 +130,7 @@ async def test_a_server_that_dies_inside_a_checkpoint_is_named_and_the_others_re
 
 @pytest.mark.req("CP18", "CO10")
 @on_a_loop
-async def test_a_server_that_comes_back_inside_a_checkpoint_does_not_answer_for_the_one_before(
+async def test_a_server_restarted_inside_a_checkpoint_does_not_reply_for_the_process_before_it(
     tmp_path: Path,
 ) -> None:
     async with deployed() as run:
@@ -160,7 +160,7 @@ async def test_a_server_that_comes_back_inside_a_checkpoint_does_not_answer_for_
     ],
 )
 @on_a_loop
-async def test_whatever_answers_in_the_place_of_a_server_is_named(
+async def test_whatever_answers_in_place_of_a_server_is_named_in_the_error(
     data: bytes | None, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange, "REPLY_GRACE_SECONDS", 0.05)

@@ -19,7 +19,7 @@ from tests.ckptctl.test_coordination_restore import save
 @on_virtual_clock
 async def test_a_block_may_last_longer_than_any_lease(lease: float, tmp_path: Path) -> None:
     cluster = Cluster(lease_grace_seconds=lease)
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
         await asyncio.sleep(10 * lease)
         assert set(cluster.phases().values()) == {"prepared"}
@@ -32,7 +32,7 @@ async def test_a_block_may_last_longer_than_any_lease(lease: float, tmp_path: Pa
 
 @pytest.mark.req("CO2")
 @on_virtual_clock
-async def test_a_prepare_that_is_long_for_one_server_costs_no_other_its_lease(tmp_path: Path) -> None:
+async def test_a_prepare_that_is_long_on_one_server_does_not_end_the_lease_of_another(tmp_path: Path) -> None:
     cluster = Cluster(lease_grace_seconds=5.0)
     cluster.nodes["tools"].faults.delay("close", 50)
     async with cluster.coordination.prepared("c", str(tmp_path), deadline=60) as cut:
@@ -42,7 +42,7 @@ async def test_a_prepare_that_is_long_for_one_server_costs_no_other_its_lease(tm
 
 @pytest.mark.req("CO2")
 @on_virtual_clock
-async def test_a_server_that_answers_no_renewal_costs_no_other_its_lease(tmp_path: Path) -> None:
+async def test_a_server_that_replies_to_no_renewal_does_not_end_the_lease_of_another(tmp_path: Path) -> None:
     cluster = Cluster(lease_grace_seconds=30.0)
     async with cluster.coordination.prepared("c", str(tmp_path)):
         cluster.wire.hang("policy", "renew")
@@ -91,7 +91,9 @@ async def test_a_long_lease_is_not_renewed_more_often_than_it_needs(tmp_path: Pa
 
 @pytest.mark.req("CO2", "CP8")
 @on_virtual_clock
-async def test_the_controller_may_renew_itself_and_hears_of_a_lease_that_is_lost(tmp_path: Path) -> None:
+async def test_a_controller_may_renew_itself_and_gets_an_error_for_an_ended_lease(
+    tmp_path: Path,
+) -> None:
     cluster = Cluster(lease_grace_seconds=30.0)
     cut = await cluster.coordination.prepare("c", str(tmp_path))
     for _ in range(5):

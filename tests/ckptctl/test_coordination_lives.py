@@ -86,7 +86,7 @@ def test_life_n_owns_a_hundred_attempts() -> None:
 
 
 @pytest.mark.req("CO13")
-def test_a_life_is_not_taken_twice_where_one_is_missing(tmp_path: Path) -> None:
+def test_a_life_is_not_created_twice_where_one_is_missing(tmp_path: Path) -> None:
     assert [ckptfmt.start_life(tmp_path) for _ in range(3)] == [0, 1, 2]
     (tmp_path / "lives" / "1.json").unlink()
     assert ckptfmt.start_life(tmp_path) == 3

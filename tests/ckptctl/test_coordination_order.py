@@ -52,7 +52,7 @@ async def test_retire_and_forget_call_callers_before_the_servers_they_call() -> 
 @on_virtual_clock
 async def test_restore_is_at_once_and_its_resume_goes_up_the_ranks(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r")
+    await cluster.add_inactive("r")
     await checkpoint(cluster, tmp_path / "c", "c", "r")
     cluster.restart()
     cluster.wire.log.clear()
@@ -128,7 +128,7 @@ def test_a_kind_without_a_preset_needs_both_ranks(ranks: dict[str, int]) -> None
     with pytest.raises(ValueError, match="judge"):
         Server("a", "judge", _nowhere, **ranks)
     assert Server("a", "judge", _nowhere, rank=0, retire_rank=3).prepare_rank == 0
-    # A preset may be overruled.
+    # A given rank replaces that of the kind.
     assert Server("a", "agent", _nowhere, rank=0).prepare_rank == 0
 
 
@@ -136,7 +136,7 @@ def test_a_kind_without_a_preset_needs_both_ranks(ranks: dict[str, int]) -> None
 @on_virtual_clock
 async def test_a_fan_out_sends_one_encoding_to_all(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", "s-a2")
+    await cluster.add_inactive("r", "s-a2")
     await checkpoint(cluster, tmp_path / "c", "c", "s-a2", "r")
     await cluster.coordination.retire(ids("r"))
     await cluster.coordination.forget(["r"])
@@ -189,7 +189,7 @@ async def test_after_its_first_reply_only_the_same_process_may_answer(tmp_path: 
 @pytest.mark.req("CP18")
 @on_virtual_clock
 async def test_a_refusal_is_a_first_reply_too(tmp_path: Path) -> None:
-    """Else a server that was restarted between two prepares answers ``prepared`` with nothing."""
+    """Otherwise a server that was restarted between two prepares replies ``prepared`` with no episodes."""
     cluster = Cluster({"agent": "agent"})
     own = cluster.nodes["agent"].plane.instance_id
     cluster.wire.fail("agent", "prepare", control_error("deadline_exceeded", instance_id=own))
@@ -223,7 +223,7 @@ async def test_the_deadline_of_a_call_is_one_for_all_servers(tmp_path: Path) -> 
 
 @pytest.mark.req("CO10", "CP6")
 @on_virtual_clock
-async def test_no_time_is_no_time_and_not_the_default(tmp_path: Path) -> None:
+async def test_a_deadline_of_zero_is_not_the_default(tmp_path: Path) -> None:
     cluster = Cluster({"tools": "resources", "agent": "agent"})
     await cluster.nodes["agent"].busy("b")
     loop = asyncio.get_running_loop()
@@ -235,7 +235,7 @@ async def test_no_time_is_no_time_and_not_the_default(tmp_path: Path) -> None:
     assert loop.time() == 0
     assert {each.call.deadline_seconds for each in cluster.wire.sent} == {0}
     await asyncio.sleep(1)
-    # What was begun went on.
+    # The work that had begun has continued.
     assert cluster.all_run()
     await cluster.coordination.retire(ids("r"), deadline=0)
     assert all(node.marks == {"r": 0} for node in cluster.nodes.values())

@@ -31,7 +31,7 @@ async def save(
     if life:
         assert ckptfmt.start_life(directory.parent) == 0
     servers = cluster or Cluster()
-    await servers.rest(*keys)
+    await servers.add_inactive(*keys)
     for key in restarts:
         await servers.nodes["policy"].busy(key, restart="no hooks")
     async with servers.coordination.prepared("saved", str(directory)) as cut:
@@ -88,7 +88,7 @@ async def test_no_attempt_is_used_twice_by_restores_of_one_checkpoint_failed_one
 @pytest.mark.req("CO13")
 @on_virtual_clock
 async def test_a_life_owns_only_attempts_above_those_of_the_checkpoint(tmp_path: Path) -> None:
-    """Of a run that took no life at its start, and of a checkpoint that was copied into another run."""
+    """For a run that created no life at its start, and a checkpoint that was copied into another run."""
     directory = await save(tmp_path / "run" / "c", ["r", "s-a250"], restarts=["p-a333"], life=False)
     shutil.copytree(directory, tmp_path / "other" / "c")
     marked = Cluster()
@@ -106,7 +106,7 @@ async def test_a_life_owns_only_attempts_above_those_of_the_checkpoint(tmp_path:
 
 @pytest.mark.req("CO13")
 @on_virtual_clock
-async def test_a_life_far_below_the_saved_attempts_asks_for_numbers(tmp_path: Path) -> None:
+async def test_a_life_far_below_the_saved_attempts_needs_attempts_from_the_caller(tmp_path: Path) -> None:
     directory = await save(tmp_path / "c", ["r-a999999999"])
     with pytest.raises(ValueError, match="999999999"):
         async with Cluster().coordination.restored(directory):
@@ -121,7 +121,7 @@ async def test_a_life_far_below_the_saved_attempts_asks_for_numbers(tmp_path: Pa
 
 @pytest.mark.req("CO13")
 @on_virtual_clock
-async def test_a_controller_that_knows_better_passes_its_own_numbers(tmp_path: Path) -> None:
+async def test_a_controller_may_pass_attempts_of_its_own(tmp_path: Path) -> None:
     directory = await save(tmp_path / "c")
     cluster = Cluster()
     async with cluster.coordination.restored(directory, attempts={"s": 3}) as back:
@@ -132,7 +132,7 @@ async def test_a_controller_that_knows_better_passes_its_own_numbers(tmp_path: P
 @pytest.mark.req("CO13")
 @pytest.mark.parametrize("attempts", [{"s": 2}, {"s": 1}, {"r": 0}, {"r": -1}, {"t": 5}, {"s": 3, "t": 1}])
 @on_virtual_clock
-async def test_numbers_that_replace_nothing_are_refused_before_anything(
+async def test_attempts_that_replace_nothing_are_refused_before_any_call(
     attempts: dict[str, int], tmp_path: Path
 ) -> None:
     directory = await save(tmp_path / "c")
@@ -189,20 +189,20 @@ async def test_a_checkpoint_may_be_renamed_and_copied_as_a_whole(tmp_path: Path)
 
 @pytest.mark.req("CO11", "RE3")
 @on_virtual_clock
-async def test_what_checkpoint_json_does_not_name_is_garbage_and_what_differs_is_refused(
+async def test_what_checkpoint_json_does_not_name_is_ignored_and_what_differs_is_refused(
     tmp_path: Path,
 ) -> None:
     directory = await save(tmp_path / "c")
     cut = ckptfmt.open(directory).cut
     assert cut is not None
-    # Another try in the same folder, by a zombie: not named, so not looked at.
+    # Another attempt to save in the same folder, by an old process: it is not named, so it is ignored.
     zombie = Cluster()
-    await zombie.rest("z")
+    await zombie.add_inactive("z")
     async with zombie.coordination.prepared("saved", directory) as other:
         await other.commit(["z"])
     async with Cluster().coordination.restored(directory) as back:
         assert list(back.episodes) == ids("r", "s-a2")
-    # Its manifest in the place of the right one: whole, and not the one that was committed.
+    # Its manifest in place of the right one: valid, but not the one that was committed.
     for name in ("tools", "policy"):
         shutil.rmtree(tmp_path / "c" / cut / name)
         shutil.copytree(tmp_path / "c" / other.cut.name / name, tmp_path / "c" / cut / name)
@@ -271,7 +271,7 @@ async def test_a_restart_is_retired_everywhere_then_sent_as_the_next_attempt(tmp
     (restart,) = back.restarts
     again = EpisodeId(restart.rollout_id, first_attempt(back.life))
     for node in cluster.nodes.values():
-        # A harness that outlived the crash cannot write into the rerun.
+        # A process that survived the crash cannot act for an old attempt.
         for stale in (restart, EpisodeId("p")):
             with refused("stale_attempt"):
                 await node.plane.admission.enter(stale)

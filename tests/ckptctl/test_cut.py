@@ -1,4 +1,4 @@
-"""What a checkpoint and a restore bring the controller: values that cross processes."""
+"""The results of a checkpoint and a restore: values that can be pickled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def again(value: Any) -> Any:
 @on_virtual_clock
 async def test_a_commit_result_can_be_published_by_another_process(tmp_path: Path) -> None:
     cluster = Cluster()
-    await cluster.rest("r", on=["agent-a", "tools"])
+    await cluster.add_inactive("r", on=["agent-a", "tools"])
     await cluster.nodes["policy"].busy("p", restart="no hooks")
     await cluster.coordination.retire(ids("old-a1"))
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
@@ -45,7 +45,7 @@ async def test_a_commit_result_can_be_published_by_another_process(tmp_path: Pat
 
 @pytest.mark.req("CO11")
 @on_virtual_clock
-async def test_the_marks_of_a_commit_are_those_of_its_time(tmp_path: Path) -> None:
+async def test_the_marks_of_a_commit_do_not_change_later(tmp_path: Path) -> None:
     cluster = Cluster()
     await cluster.coordination.retire(ids("old-a1"))
     async with cluster.coordination.prepared("c", str(tmp_path)) as cut:
@@ -77,11 +77,11 @@ async def test_a_restore_result_is_a_value(tmp_path: Path) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_crosses_a_process_is_a_value(value: object) -> None:
+def test_results_can_be_pickled(value: object) -> None:
     again(value)
 
 
-def test_failed_replies_cross_too() -> None:
+def test_failed_replies_can_be_pickled() -> None:
     found = pickle.loads(pickle.dumps(Replies({}, {"a": control_error("no_reply", tried=2)})))
     assert (found.failures["a"].code, found.failures["a"].details) == ("no_reply", {"tried": 2})
 

@@ -44,7 +44,7 @@ BUNDLED = {task.task_id: task for task in load_tasks(bundled_tasks_path())}
 
 
 class Rollout:
-    """One conversation between the policy and the tools, as an agent leads it."""
+    """One conversation between the policy and the tools, as an agent runs it."""
 
     def __init__(self, task: Task, session: ToolSession, messages: list[dict[str, Any]]) -> None:
         self.task = task
@@ -59,7 +59,7 @@ class Rollout:
         return response
 
     def run(self, turns: int = 50) -> Rollout:
-        """Go on to the final answer, or for so many turns."""
+        """Continue to the final answer, or for so many turns."""
         for _ in range(turns):
             call = self.ask()["tool_call"]
             if call is None:
@@ -203,7 +203,9 @@ def test_a_file_without_tasks_is_refused(tmp_path: Path) -> None:
         ("move", {"item": 1, "source": "A-01", "target": "B-01", "quantity": 3}, "insufficient_stock"),
     ],
 )
-def test_what_a_model_gets_wrong_is_a_result(desk: Desk, tool: str, arguments: object, code: str) -> None:
+def test_a_wrong_tool_call_of_a_model_has_an_error_as_its_result(
+    desk: Desk, tool: str, arguments: object, code: str
+) -> None:
     session = desk.start(ROW).session
     before = session.final_state()
     result = session.call(tool, arguments)
@@ -280,7 +282,7 @@ def test_a_restored_session_ends_as_an_uninterrupted_one(desk: Desk, task_id: st
         {"database": "AA=="},
     ],
 )
-def test_what_is_no_export_is_refused_and_touches_no_file(
+def test_a_wrong_export_is_refused_and_changes_no_file(
     desk: Desk, tmp_path: Path, damage: dict[str, Any]
 ) -> None:
     exported = desk.start(ROW).session.export()
@@ -293,7 +295,7 @@ def test_what_is_no_export_is_refused_and_touches_no_file(
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_call_that_ran_twice_or_was_lost_is_seen(desk: Desk, turn: int) -> None:
+def test_a_call_that_ran_twice_or_was_lost_is_detected(desk: Desk, turn: int) -> None:
     task = BUNDLED["invoice-1"]
     good = desk.start(task).run().result()
     twice = desk.start(task).run(turn)
@@ -334,7 +336,7 @@ def test_seed_and_every_digit_of_a_result_change_what_follows(desk: Desk) -> Non
     assert shelves == [next(iter(match["shelves"])), next(reversed(match["shelves"]))]
 
 
-def test_what_is_missing_is_brought_and_the_step_called_again(desk: Desk) -> None:
+def test_what_is_missing_is_provided_and_the_step_is_called_again(desk: Desk) -> None:
     rollout = desk.start(BUNDLED["short-order-1"]).run()
     calls = [message["tool_call"] for message in rollout.messages[1:-1:2]]
     assert [call["tool"] for call in calls] == ["find", "count", "ship", "receive", "ship", "report"]
@@ -350,7 +352,7 @@ def test_a_plan_that_fails_ends_without_reward(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("roles", ["", "t", "ua", "uat", "uau"])
-def test_a_request_that_is_no_conversation_is_refused(roles: str) -> None:
+def test_a_request_that_is_not_a_conversation_is_refused(roles: str) -> None:
     known = {
         "u": user_message(task_from_row(ROW)),
         "a": {"role": "assistant", "tool_call": None},

@@ -1,4 +1,4 @@
-"""The demo's policy model as a participant: generations are cut between tokens, and held when they end."""
+"""The demo's policy model: generations are saved between tokens, finished ones wait for the resume."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_generation_that_was_cut_continues_from_its_last_token(tmp_path: Path)
             stream = generate(client, "r")
             for _ in range(5):
                 assert "token" in await anext(stream)
-            # The sixth token is being computed: prepare waits for it, and cuts there.
+            # The sixth token is being computed: prepare waits for it, and saves after it.
             prepare = asyncio.create_task(
                 control(client, "prepare", checkpoint_id="one", directory=str(tmp_path / "cut"))
             )

@@ -1,4 +1,4 @@
-"""The main job with real processes: killed at each moment, it ends as it would have without the crash."""
+"""The demo with real processes: killed at each crash point, it ends as without the crash."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_counts(report: DemoReport) -> None:
 @pytest.mark.req("S7", "CM1", "CO11", "CO13", "CP4", "RE7", "ST10", "RS5")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("moment", CRASH_POINTS)
-def test_killed_at_a_moment_it_ends_as_without_the_crash(
+def test_killed_at_a_crash_point_it_ends_as_without_the_crash(
     moment: str, seed: int, tmp_path: Path, reference: Callable[[int], Outcome]
 ) -> None:
     expected = reference(seed)
@@ -124,7 +124,7 @@ def test_without_a_crash_checkpoints_change_nothing(
 def test_a_result_that_was_run_again_is_not_identical(
     tmp_path: Path, reference: Callable[[int], Outcome]
 ) -> None:
-    """The report sees a rollout that silently started over, though its result is the same."""
+    """The report finds a rollout that silently started over, though its result is the same."""
     expected = reference(1)
     chosen = options(tmp_path, 1, crash_after="resumed")
     report = run_demo(chosen, keep=True, quiet=True, reference=expected)

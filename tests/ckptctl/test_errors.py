@@ -1,4 +1,4 @@
-"""The errors: codes, statuses, shape, pickling, and the counterpart of every error below."""
+"""The errors: codes, statuses, shape, pickling, and the code of every error of the format."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_inexact_value_names_its_place() -> None:
 
 @pytest.mark.req("CP12")
 @pytest.mark.parametrize("error", [RuntimeError("odd"), KeyError("odd"), OSError(5, "odd")])
-def test_what_nobody_expects_is_typed_too(error: Exception) -> None:
+def test_an_unexpected_error_is_internal_error(error: Exception) -> None:
     found = control_error(error)
     assert (found.code, found.status) == ("internal_error", 500)
     assert type(error).__name__ in found.message
@@ -150,7 +150,7 @@ def attributes(error: BaseException) -> dict[str, Any]:
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("again", [lambda each: pickle.loads(pickle.dumps(each)), copy.copy, copy.deepcopy])
-def test_every_error_crosses_a_process_with_all_it_says(error: CkptctlError, again: Any) -> None:
+def test_every_error_keeps_its_attributes_when_it_is_pickled(error: CkptctlError, again: Any) -> None:
     if not hasattr(error, "__notes__"):
         error.add_note("and while cleaning up: b was unreachable")
     assert attributes(again(error)) == attributes(error)

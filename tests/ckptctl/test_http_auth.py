@@ -38,7 +38,7 @@ WRONG_TOKENS = [
 
 
 def bodies(directory: Path) -> dict[str, dict[str, Any]]:
-    """A valid body of each verb: what a wrong token must keep from happening."""
+    """A valid body of each verb, which must have no effect with a wrong token."""
     opening = {"checkpoint_id": "c", "directory": str(directory)}
     return {
         "status": {},
@@ -54,7 +54,7 @@ def bodies(directory: Path) -> dict[str, dict[str, Any]]:
 
 async def check_nothing_happened(host: Host, before: object, directory: Path) -> None:
     assert host.state() == before
-    # A resume that had been obeyed would have burnt this id.
+    # A resume that had an effect would have ended this id.
     prepared = await send(host, "prepare", {"checkpoint_id": "c", "directory": str(directory)})
     assert prepared.status == 200, prepared.body
 
@@ -67,7 +67,7 @@ async def test_without_the_token_every_route_is_401_and_nothing_changes(
 ) -> None:
     node = Node()
     async with serving(node) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         await send(host, "retire", {"episodes": ["kept"]})
         before = host.state()
         for verb, body in bodies(tmp_path).items():
@@ -81,7 +81,7 @@ async def test_without_the_token_every_route_is_401_and_nothing_changes(
 
 @pytest.mark.req("CP1")
 @on_a_loop
-async def test_two_tokens_are_none(tmp_path: Path) -> None:
+async def test_two_authorization_headers_are_refused(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         before = host.state()
@@ -97,7 +97,7 @@ async def test_two_tokens_are_none(tmp_path: Path) -> None:
 async def test_a_token_of_a_megabyte_is_refused(tmp_path: Path) -> None:
     token = b"Bearer " + b"a" * 1_000_000
     node = Node()
-    # A host may admit long headers; aiohttp's own limit ends such a request before any route.
+    # A host may accept long headers; aiohttp's own limit ends such a request before any route.
     async with serving(node, max_field_size=2_000_000) as host:
         before = host.state()
         assert (await send(host, "resume", {"checkpoint_id": "c"}, token=token)).status == 401
@@ -105,7 +105,7 @@ async def test_a_token_of_a_megabyte_is_refused(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         before = host.state()
-        with suppress(ConnectionError):  # It stops reading, and hangs up on what is still being sent.
+        with suppress(ConnectionError):  # The server stops reading, and closes the connection.
             assert (await send(host, "resume", {"checkpoint_id": "c"}, token=token)).status == 400
         await check_nothing_happened(host, before, tmp_path)
 
@@ -138,7 +138,7 @@ async def test_one_route_set_and_one_request_shape_for_every_kind(
     opening = {"checkpoint_id": "c", "directory": str(tmp_path)}
     node = Node(name, kind)
     async with serving(node) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         answer = await send(host, "status")
         assert answer.value["participant"] == {"name": name, "kind": kind}
         for verb, body, member in [
@@ -176,7 +176,7 @@ async def test_a_body_without_a_token_is_not_read(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         before = host.state()
-        # 200 MB are announced; the answer comes after the first few bytes.
+        # 200 MB are announced; the reply comes after the first few bytes.
         head = (
             b"POST /ng-control/v1/checkpoint/resume HTTP/1.1\r\nHost: x\r\nContent-Length: 200000000\r\n\r\n{"
         )

@@ -54,7 +54,7 @@ def bad_bodies(verb: str, valid: dict[str, Any]) -> Iterator[bytes]:
 async def test_a_bad_body_is_a_client_error_and_changes_nothing(verb: str, tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         await send(host, "retire", {"episodes": ["kept"]})
         before = host.state()
         for body in bad_bodies(verb, bodies(tmp_path)[verb]):
@@ -84,7 +84,7 @@ async def test_a_body_has_at_most_16_mib(verb: str, tmp_path: Path) -> None:
 
 
 async def send_chunked(host: Host, verb: str, body: bytes) -> Answer:
-    """The same body without a length that tells its size in advance."""
+    """The same body without a Content-Length."""
     head = f"POST {PREFIX}{verb} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer secret\r\n"
     chunks = b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
     return await exchange(host, head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
@@ -96,7 +96,7 @@ async def test_a_body_is_cut_off_where_it_is_seen_to_be_too_large() -> None:
     head = f"POST {PREFIX}resume HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n".encode()
     megabyte = b"100000\r\n" + b" " * 2**20 + b"\r\n"
     async with serving(Node()) as host:
-        # Neither is ever sent to its end.
+        # Neither is sent completely.
         announced = head + b"Content-Length: %d\r\n\r\n{" % (MAX_BODY_BYTES + 1)
         endless = head + b"Transfer-Encoding: chunked\r\n\r\n" + 17 * megabyte
         for request in (announced, endless):
@@ -145,7 +145,7 @@ async def test_a_body_that_does_not_arrive_is_a_client_error(
 
 @pytest.mark.req("CP11")
 @on_a_loop
-async def test_a_client_that_goes_away_in_its_body_is_no_error_of_ours(
+async def test_a_client_that_disconnects_in_its_body_is_not_a_server_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -207,7 +207,7 @@ NEAR = st.dictionaries(st.sampled_from(FIELDS), JSON | st.sampled_from(["c", "/n
 
 
 @pytest.mark.req("CP11")
-def test_no_json_is_a_server_error() -> None:
+def test_no_json_body_causes_a_server_error() -> None:
     with asyncio.Runner() as runner:
         node = runner.run(_new_node())
         context = serving(node)

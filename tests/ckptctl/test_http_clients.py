@@ -1,4 +1,4 @@
-"""Clients that wait, go away and come back: the data plane at closed admission, control calls cut off."""
+"""Clients that wait, disconnect and call again: requests at closed admission, and control calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def run(host: Host, key: str) -> Answer:
 
 @asynccontextmanager
 async def cut_off(host: Host, request: bytes) -> AsyncIterator[None]:
-    """A client that has sent this request at the start of the block, and is gone at its end."""
+    """A client that has sent this request at the start of the block, and disconnects at its end."""
     _, writer = await asyncio.open_connection("127.0.0.1", host.port)
     writer.write(request)
     await writer.drain()
@@ -51,7 +51,7 @@ async def test_a_request_at_closed_admission_waits_and_one_whose_client_has_gone
             await until(lambda: len(host.waiting) == 1)
             waits = asyncio.create_task(run(host, "waits"))
             await until(lambda: len(host.waiting) == 2)
-            # It is no execution: it blocks nothing and is in no report.
+            # It is not an execution: it blocks nothing and is in no report.
             again = (await send(host, "prepare", opening)).value
             assert (again["phase"], again["episodes"], again["blocker_count"]) == ("prepared", [], 0)
         await until(lambda: host.waiting[0].transport is None)
@@ -102,13 +102,13 @@ async def test_a_path_that_names_no_episode_is_a_client_error(key: str) -> None:
 @pytest.mark.req("CM4", "CP16")
 @pytest.mark.parametrize("cancels", [False, True], ids=["goes-on", "host-cancels-handlers"])
 @on_a_loop
-async def test_a_commit_goes_on_without_its_client_and_a_retry_gets_its_result(
+async def test_a_commit_continues_without_its_client_and_a_retry_gets_its_result(
     cancels: bool, tmp_path: Path
 ) -> None:
     node = Node()
     opening = {"checkpoint_id": "c", "directory": str(tmp_path)}
     async with serving(node, handler_cancellation=cancels) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         hold = node.faults.hold("export")
         await send(host, "prepare", opening)
         async with cut_off(host, post(PREFIX + "commit", {**opening, "episodes": ["r"]})):
@@ -123,7 +123,7 @@ async def test_a_commit_goes_on_without_its_client_and_a_retry_gets_its_result(
 @pytest.mark.req("CP16", "CM7")
 @pytest.mark.parametrize("cancels", [False, True], ids=["goes-on", "host-cancels-handlers"])
 @on_a_loop
-async def test_prepare_and_resume_go_on_without_their_clients(cancels: bool, tmp_path: Path) -> None:
+async def test_prepare_and_resume_continue_without_their_clients(cancels: bool, tmp_path: Path) -> None:
     node = Node()
     opening = {"checkpoint_id": "c", "directory": str(tmp_path)}
     async with serving(node, handler_cancellation=cancels) as host:
@@ -156,7 +156,7 @@ async def test_status_answers_while_a_commit_writes(tmp_path: Path, monkeypatch:
     node = Node()
     opening = {"checkpoint_id": "c", "directory": str(tmp_path)}
     async with serving(node) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         await send(host, "prepare", opening)
         commit = asyncio.create_task(send(host, "commit", {**opening, "episodes": ["r"]}))
         await until(writing.is_set)
@@ -171,11 +171,11 @@ async def test_status_answers_while_a_commit_writes(tmp_path: Path, monkeypatch:
 
 @pytest.mark.req("CP10")
 @on_a_loop
-async def test_status_says_all_that_is_asked_of_it_in_every_phase(tmp_path: Path) -> None:
+async def test_status_has_every_documented_member_in_every_phase(tmp_path: Path) -> None:
     node = Node()
     opening = {"checkpoint_id": "c", "directory": str(tmp_path)}
     async with serving(node) as host:
-        await node.rest("r")
+        await node.add_inactive("r")
         await node.busy("s", restart="no hooks")
         await node.busy("b")
         await send(host, "retire", {"episodes": ["kept", "kept-a1"]})
@@ -221,7 +221,7 @@ async def test_retire_and_forget_count_the_distinct_ones_also_on_a_repeat() -> N
 
 @pytest.mark.req("RT2")
 @on_a_loop
-async def test_a_retire_sees_a_request_whose_body_is_still_coming() -> None:
+async def test_a_retire_refuses_a_request_whose_body_is_still_coming() -> None:
     async with serving(Node()) as host:
         reader, writer = await asyncio.open_connection("127.0.0.1", host.port)
         request = post("/ng-rollout/late/run", {"some": "body"})

@@ -1,4 +1,4 @@
-"""Typed errors over HTTP: each code with its status, the order of the checks, the fence of the process."""
+"""Errors over HTTP: each code with its status, the order of the checks, and calls to another process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Client:
 
 
 def check(answer: Answer, code: str) -> dict[str, Any]:
-    """It is this error, with its status and flag. Returns the details."""
+    """Check that it is this error, with its status and flag, and return the details."""
     assert answer.code == code, answer.body
     assert (answer.status, answer.value["error"]["retryable"]) == tuple(CODES[code])
     assert answer.headers["content-type"].startswith("application/json")
@@ -61,7 +61,7 @@ async def test_the_conflicts_of_a_checkpoint(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         call = Client(host, tmp_path)
-        await node.rest("r")
+        await node.add_inactive("r")
         await node.busy("b")
         check(await call("renew", checkpoint_id="c"), "wrong_phase")
         assert (await call.prepare(within=0)).value["phase"] == "preparing"
@@ -83,7 +83,7 @@ async def test_a_restart_in_the_scope(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         call = Client(host, tmp_path)
-        await node.rest("r")
+        await node.add_inactive("r")
         await node.busy("s", restart="no hooks")
         assert (await call.prepare(restarts=["t"])).value["restarts"] == ["s"]
         for key in ("s", "t"):
@@ -138,7 +138,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
     node = Node()
     async with serving(node) as host:
         call = Client(host, tmp_path)
-        await node.rest("r")
+        await node.add_inactive("r")
         await call.prepare()
         with disk_replaced(disk):
             check(await call.commit("r"), "store_unusable")
@@ -161,7 +161,7 @@ async def test_a_deadline_that_passes(tmp_path: Path) -> None:
 @pytest.mark.req("CP12")
 @pytest.mark.parametrize("code", CODES)
 @on_a_loop
-async def test_every_code_travels_with_its_status_and_details(
+async def test_every_code_is_sent_with_its_status_and_details(
     code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(*_: object, **__: object) -> None:
@@ -255,7 +255,7 @@ async def test_a_deadline_is_clamped_to_the_maximum_and_has_a_default(tmp_path: 
 
 @pytest.mark.req("CP17")
 @on_a_loop
-async def test_the_first_check_that_fails_answers(tmp_path: Path) -> None:
+async def test_the_first_check_that_fails_decides_the_reply(tmp_path: Path) -> None:
     """Token, method and path, instance, body, checkpoint id, phase, readiness and scope, in this order."""
     node = Node()
     async with serving(node) as host:

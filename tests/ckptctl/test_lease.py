@@ -1,4 +1,4 @@
-"""The lease, as pure state: the time is passed in."""
+"""The lease, as pure state: the time is an argument."""
 
 from ckptctl._server.lease import Lease
 

@@ -49,7 +49,7 @@ def test_no_attempt_is_sent_twice(again: EpisodeId) -> None:
     assert ledger.in_flight() == [EpisodeId("a", 8)]
 
 
-def test_what_is_over_is_not_sent_again() -> None:
+def test_a_rollout_that_is_over_is_not_sent_again() -> None:
     ledger = Ledger()
     ledger.dispatch(A)
     ledger.settle(A, 1)
@@ -59,7 +59,7 @@ def test_what_is_over_is_not_sent_again() -> None:
             ledger.dispatch(over)
 
 
-def test_a_rollout_stands_in_one_place() -> None:
+def test_a_rollout_is_in_flight_or_settled_or_dropped() -> None:
     ledger = Ledger()
     ledger.dispatch(A)
     ledger.dispatch(B)
@@ -81,7 +81,7 @@ def test_the_value_is_a_snapshot() -> None:
 
 
 @pytest.mark.req("CO11")
-def test_the_value_lives_in_a_checkpoint_and_in_a_pickle(tmp_path: Path) -> None:
+def test_the_value_can_be_stored_in_a_checkpoint_and_pickled(tmp_path: Path) -> None:
     ledger = Ledger()
     ledger.dispatch(EpisodeId("b", 101))
     ledger.dispatch(A)
@@ -104,6 +104,6 @@ def test_the_value_lives_in_a_checkpoint_and_in_a_pickle(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("value", [None, 5, {}, {"in_flight": {}, "settled": {}}, []])
-def test_what_is_no_ledger_is_refused(value: Any) -> None:
+def test_a_value_of_no_ledger_is_refused(value: Any) -> None:
     with pytest.raises((KeyError, TypeError)):
         Ledger.from_value(value)

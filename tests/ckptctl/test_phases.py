@@ -1,4 +1,4 @@
-"""The phase machine, exhaustively: which verbs and moves each phase admits, and the fence of ids."""
+"""The phase machine, exhaustively: verbs and transitions of each phase, and which ids have ended."""
 
 import itertools
 
@@ -11,7 +11,7 @@ OPEN = "open"
 
 
 def machine(phase: Phase) -> PhaseMachine:
-    """A machine that came to ``phase`` by the only order there is."""
+    """A machine in ``phase``, which it has reached by the only possible transitions."""
     found = PhaseMachine()
     if phase in (Phase.PREPARING, Phase.PREPARED, Phase.COMMITTED):
         found.begin_prepare(OPEN)
@@ -96,7 +96,7 @@ def test_the_last_ended_ids_are_remembered_and_no_more() -> None:
     assert outcome(found, "prepare", "id-2") == "ok"
 
 
-def test_no_other_move_is_there() -> None:
+def test_no_other_transition_is_possible() -> None:
     moves = {
         "prepared": Phase.PREPARING,
         "committed": Phase.PREPARED,
@@ -116,5 +116,5 @@ def test_no_other_move_is_there() -> None:
             machine(phase).begin_restore("another")
 
 
-def test_every_verb_stands_in_the_table() -> None:
+def test_every_verb_is_in_the_table() -> None:
     assert set(TABLE) - {"resume"} == set(ACCEPTED)

@@ -32,7 +32,7 @@ async def test_a_request_waits_for_the_reopening_and_is_no_execution_meanwhile(t
 
 @pytest.mark.req("CP13")
 @on_virtual_clock
-async def test_a_request_that_waits_does_not_run_in_a_checkpoint_that_follows_at_once(
+async def test_a_waiting_request_does_not_run_in_a_checkpoint_that_follows_at_once(
     tmp_path: Path,
 ) -> None:
     server = Steps(tmp_path)
@@ -51,7 +51,7 @@ async def test_a_request_that_waits_does_not_run_in_a_checkpoint_that_follows_at
 
 @pytest.mark.req("CP13")
 @on_virtual_clock
-async def test_a_request_that_has_not_woken_yet_waits_for_the_next_reopening(tmp_path: Path) -> None:
+async def test_a_request_that_has_not_run_since_the_reopening_waits_for_the_next_one(tmp_path: Path) -> None:
     admission = Steps(tmp_path).plane.admission
     admission.close()
     parked = asyncio.create_task(admission.enter(R))
@@ -87,7 +87,7 @@ async def test_marks_are_checked_when_a_request_is_admitted(tmp_path: Path) -> N
 
 @pytest.mark.req("CP13")
 @on_virtual_clock
-async def test_a_request_whose_client_went_away_is_dropped(tmp_path: Path) -> None:
+async def test_a_request_whose_client_has_disconnected_is_dropped(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     await server.prepare()
     gone = False
@@ -99,7 +99,7 @@ async def test_a_request_whose_client_went_away_is_dropped(tmp_path: Path) -> No
     await server.resume()
     with pytest.raises(ClientGone):
         await waiting
-    # It has not run: the process is as fresh as before.
+    # It has not run: the process may still restore.
     assert not server.plane.admission.admitted_any
 
 

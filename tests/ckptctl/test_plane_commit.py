@@ -40,7 +40,7 @@ async def test_a_commit_writes_the_records_and_then_the_manifest(tmp_path: Path)
         disk.before("link", stall.wait)
         commit = asyncio.create_task(server.commit(["r2-a3", "r1"]))
         await stall.reached()
-        # Everything but the manifest is there, and it is no commit yet.
+        # Everything except the manifest is there, so nothing is committed yet.
         with pytest.raises(ckptfmt.Incomplete):
             saved(tmp_path)
         stall.release()
@@ -62,7 +62,7 @@ async def test_a_commit_writes_the_records_and_then_the_manifest(tmp_path: Path)
 
 @pytest.mark.req("CM1")
 @on_virtual_clock
-async def test_sessions_are_committed_as_they_are_and_an_empty_scope_commits_too(tmp_path: Path) -> None:
+async def test_sessions_are_committed_unchanged_and_so_is_an_empty_scope(tmp_path: Path) -> None:
     notebook = Notebook()
     server = Caller(notebook, tmp_path)
     await notebook.add(EpisodeId("r"), {"x": [1.5, None]})
@@ -153,7 +153,7 @@ async def test_a_commit_exports_once_however_often_it_is_asked_for(tmp_path: Pat
 
 @pytest.mark.req("CM4")
 @on_virtual_clock
-async def test_a_commit_whose_caller_went_away_goes_on_and_a_retry_gets_its_result(tmp_path: Path) -> None:
+async def test_a_commit_continues_without_its_caller_and_a_retry_gets_its_result(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     await server.at_boundary("r")
     await server.prepare()

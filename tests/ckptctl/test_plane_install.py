@@ -1,4 +1,4 @@
-"""A restore that ran out of time or failed: its install, its admission, and who comes next."""
+"""A restore that failed or reached its deadline: its install, admission, and the calls that follow."""
 
 import asyncio
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_admission_reopens_only_once_an_install_that_outlived_its_restore_
 
 @pytest.mark.req("RE5", "RT1", "CP9")
 @on_virtual_clock
-async def test_a_retire_waits_for_the_install_and_frees_what_it_brought(checkpoint: Path) -> None:
+async def test_a_retire_waits_for_the_install_and_frees_what_it_installed(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     server.faults.delay("install", 100)
     with refused("deadline_exceeded"):
@@ -56,7 +56,7 @@ async def test_a_retire_waits_for_the_install_and_frees_what_it_brought(checkpoi
 
 @pytest.mark.req("RE5", "CP4")
 @on_virtual_clock
-async def test_the_next_restore_waits_for_the_install_frees_it_and_takes_over(checkpoint: Path) -> None:
+async def test_the_next_restore_waits_for_the_install_frees_it_and_installs_its_own(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     server.faults.delay("install", 100, times=1)
     with refused("deadline_exceeded"):
@@ -85,7 +85,7 @@ async def test_a_restore_that_comes_during_a_reopening_stays_closed(checkpoint: 
     await hold.reached()
     restore = asyncio.create_task(server.restore(["r1-a200"], "r2", within=100))
     await asyncio.sleep(1)
-    # It cancels the reopening, and waits only for one that takes its time to end.
+    # It cancels the reopening, and waits only when that takes a while to end.
     assert restore.done() == (not ignored)
     hold.release()
     assert (await restore)["restored"] == ["r1-a200"]
@@ -96,7 +96,7 @@ async def test_a_restore_that_comes_during_a_reopening_stays_closed(checkpoint: 
 
 
 @on_virtual_clock
-async def test_a_resume_right_after_a_restore_took_over_a_reopening_ends_it(checkpoint: Path) -> None:
+async def test_a_resume_right_after_a_restore_that_replaced_a_reopening_ends_it(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     hold = server.faults.hold("reopen", ignored_cancellations=1)
     server.faults.fail("install", OSError("scripted"))
@@ -134,7 +134,7 @@ async def test_a_resume_waits_for_a_running_install(checkpoint: Path) -> None:
 
 @pytest.mark.req("RE6", "CP2")
 @on_virtual_clock
-async def test_a_restore_whose_close_fails_part_way_reopens(checkpoint: Path) -> None:
+async def test_a_restore_whose_close_fails_halfway_reopens(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     server.faults.fail("close", OSError("a worker is gone"), after=True)
     with refused("internal_error", "a worker is gone"):
@@ -159,7 +159,7 @@ async def test_a_reopening_that_fails_after_a_failed_restore_stays_pending(check
 
 @pytest.mark.req("CP2")
 @on_virtual_clock
-async def test_a_restore_that_fails_after_its_caller_went_away_reopens(checkpoint: Path) -> None:
+async def test_a_restore_that_fails_without_its_caller_reopens(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     server.faults.delay("install", 10)
     server.faults.fail("install", asyncio.CancelledError(), after=True)
@@ -174,7 +174,7 @@ async def test_a_restore_that_fails_after_its_caller_went_away_reopens(checkpoin
 
 @pytest.mark.req("CP16")
 @on_virtual_clock
-async def test_a_restore_whose_caller_went_away_goes_on_and_a_repeat_gets_its_reply(checkpoint: Path) -> None:
+async def test_a_restore_continues_without_its_caller_and_a_repeat_gets_its_reply(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     server.faults.delay("install", 10)
     call = asyncio.create_task(server.restore(["r1-a100"]))

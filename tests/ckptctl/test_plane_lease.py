@@ -1,4 +1,4 @@
-"""The lease: what it frees, what extends it, and when it is judged."""
+"""The lease: what it ends, what extends it, and when it is checked."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ def now() -> float:
 
 
 def stop_process(seconds: float) -> None:
-    """The process stands still: time passes, and no timer of it runs."""
+    """The process is suspended: time passes, and none of its timers run."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualClockLoop)
     loop.advance(seconds)
@@ -47,7 +47,7 @@ async def test_an_expiry_in_each_phase_counts_as_a_resume(tmp_path: Path, phase:
         )
         await asyncio.sleep(1)
         if phase == "restoring":
-            restore.cancel()  # Its caller is gone: nobody calls any more.
+            restore.cancel()  # Its caller is gone, and no call follows.
         await asyncio.wait([restore])
     else:
         if phase == "preparing":
@@ -168,7 +168,7 @@ async def test_it_runs_from_the_end_of_a_call_that_timed_out_and_stops_the_write
 @pytest.mark.req("CP8")
 @pytest.mark.parametrize("verb", ["commit", "renew", "prepare"])
 @on_virtual_clock
-async def test_a_process_that_was_stopped_past_its_lease_refuses_the_call_that_waited(
+async def test_a_process_that_was_suspended_past_its_lease_refuses_the_call_that_waited(
     tmp_path: Path, verb: str
 ) -> None:
     server = Steps(tmp_path)
@@ -188,7 +188,7 @@ async def test_a_process_that_was_stopped_past_its_lease_refuses_the_call_that_w
 
 @pytest.mark.req("CP8")
 @on_virtual_clock
-async def test_a_process_that_was_stopped_past_its_lease_can_be_resumed_and_prepared_anew(
+async def test_a_process_that_was_suspended_past_its_lease_can_be_resumed_and_prepared_again(
     tmp_path: Path,
 ) -> None:
     server = Steps(tmp_path)
@@ -224,7 +224,7 @@ async def test_an_expiry_that_cannot_resume_tries_again_every_30_seconds_after_a
 
 @pytest.mark.req("CP8")
 @on_virtual_clock
-async def test_an_expiry_waits_out_a_slow_reopening(tmp_path: Path) -> None:
+async def test_an_expiry_waits_for_a_slow_reopening(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     server.faults.delay("reopen", 100, times=1)
     await server.prepare()

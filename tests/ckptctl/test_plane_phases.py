@@ -1,4 +1,4 @@
-"""One control plane by its public calls: phases, ids, repeats, refusals, status."""
+"""One control plane, through its public calls: phases, ids, repeats, refusals, status."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def test_a_prepare_that_fails_by_itself_reopens_and_its_id_may_be_used_aga
     tmp_path: Path, method: Method
 ) -> None:
     server = Steps(tmp_path)
-    # Part way: one of several workers has closed.
+    # Halfway: one of several workers has closed.
     server.faults.fail(method, OSError("scripted"), after=True)
     with refused("internal_error", "scripted"):
         await server.prepare()
@@ -170,7 +170,7 @@ async def test_status_reports_counts_in_every_phase_also_while_a_commit_writes(t
 
 @pytest.mark.req("CP10")
 @on_virtual_clock
-async def test_status_reports_the_last_error_of_a_commit_that_nobody_waits_for(tmp_path: Path) -> None:
+async def test_status_reports_the_last_error_of_a_commit_that_no_call_waits_for(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     await server.prepare()
     hold = server.faults.hold("export")
@@ -200,7 +200,7 @@ async def test_renew_extends_the_lease_only_while_its_id_is_open(tmp_path: Path)
 
 @pytest.mark.req("CP17")
 @on_virtual_clock
-async def test_a_refusal_comes_by_the_first_check_that_fails(tmp_path: Path) -> None:
+async def test_the_first_check_that_fails_decides_the_refusal(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     await server.at_boundary("r")
     with refused("wrong_instance") as caught:
@@ -257,7 +257,7 @@ async def test_every_reply_names_its_process_and_a_call_to_another_one_is_refuse
         await server.resume(instance=instance),
     ):
         assert reply["instance_id"] == instance
-    # The server was restarted inside a checkpoint: its fresh process must not answer for the old one.
+    # The server was restarted inside a checkpoint: its new process must not reply for the old one.
     for call in (
         again("status", instance=instance),
         again.prepare(instance=instance),
@@ -307,6 +307,6 @@ async def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 @on_virtual_clock
-async def test_a_verb_that_is_none_is_a_client_error(tmp_path: Path) -> None:
+async def test_an_unknown_verb_is_a_client_error(tmp_path: Path) -> None:
     with refused("invalid_request"):
         await Steps(tmp_path).plane.handle("explode", b"{}")

@@ -1,4 +1,4 @@
-"""prepare: the directory first, then closing, then waiting for boundaries, then the report."""
+"""prepare: checks the directory, closes, waits for boundaries, then reports."""
 
 import asyncio
 from pathlib import Path
@@ -137,7 +137,7 @@ async def test_calls_that_joined_get_the_same_report(tmp_path: Path) -> None:
 
 @pytest.mark.req("CP16")
 @on_virtual_clock
-async def test_a_prepare_whose_caller_went_away_goes_on(tmp_path: Path) -> None:
+async def test_a_prepare_continues_without_its_caller(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     server.begin("r", WAIT)
     await asyncio.sleep(1)
@@ -152,7 +152,7 @@ async def test_a_prepare_whose_caller_went_away_goes_on(tmp_path: Path) -> None:
 @pytest.mark.req("CM11")
 @pytest.mark.parametrize("place", ["missing", "a file", "another cut", "another id", "no cut"])
 @on_virtual_clock
-async def test_a_directory_that_is_not_the_cut_is_found_before_anything_is_parked(
+async def test_a_directory_that_is_not_the_cut_is_refused_before_anything_is_parked(
     tmp_path: Path, place: str
 ) -> None:
     cut = ckptfmt.create_cut(tmp_path / "step-1", "c1")
@@ -189,7 +189,7 @@ async def test_a_full_disk_at_prepare_is_retryable_and_parks_nothing(tmp_path: P
 
 @pytest.mark.req("CP9")
 @on_virtual_clock
-async def test_a_hanging_disk_does_not_hold_up_the_reply_nor_a_resume(tmp_path: Path) -> None:
+async def test_a_hanging_disk_delays_neither_the_reply_nor_a_resume(tmp_path: Path) -> None:
     disk = HookedDisk()
     server = Steps(tmp_path)
     with Stall() as stall, disk_replaced(disk):
@@ -210,13 +210,13 @@ async def test_a_hanging_disk_does_not_hold_up_the_reply_nor_a_resume(tmp_path: 
 
 @pytest.mark.req("CP9")
 @on_virtual_clock
-async def test_a_participant_that_reports_late_does_not_hold_up_the_reply(tmp_path: Path) -> None:
+async def test_a_participant_that_reports_late_does_not_delay_the_reply(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     server.faults.delay("prepare", 20, times=2)
     with refused("deadline_exceeded"):
         await server.prepare(within=5)
     assert (now(), server.phase) == (5, "preparing")
-    # The first answer may be old: it is asked again.
+    # The first report may be outdated: it is asked again.
     assert (await server.prepare())["phase"] == "prepared"
     assert now() == 40
     await server.resume()
@@ -236,7 +236,7 @@ async def test_a_participant_is_not_asked_before_it_is_closed(tmp_path: Path) ->
     with refused("internal_error"):
         await server.prepare()
     await asyncio.sleep(10)
-    # The one that failed has closed nothing behind the back of the phase.
+    # The one that failed has left nothing closed.
     assert (server.phase, server.admits, server.episodes.steps.closed) == ("idle", True, False)
 
 

@@ -1,4 +1,4 @@
-"""restore: fresh processes, one verified pass, marks first, installs that outlive their call."""
+"""restore: new processes, one verified pass, refusals first, installs that continue after their call."""
 
 import asyncio
 from pathlib import Path
@@ -63,11 +63,11 @@ async def test_restored_episodes_continue_from_their_boundary_when_they_are_sent
 
 @pytest.mark.req("RE1", "RE4", "RE7")
 @on_virtual_clock
-async def test_only_the_scope_is_installed_and_all_of_it_is_told(checkpoint: Path) -> None:
+async def test_only_the_scope_is_installed_and_the_participant_gets_all_of_it(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     await server.restore(["r1-a100", "unknown-a100"])
     assert sorted(map(str, server.episodes.steps)) == ["r1-a100"]
-    # Files of dead executions are cleared for every episode in scope, with a record here or not.
+    # Files of earlier processes are removed for every episode in scope, with a record here or not.
     assert server.episodes.cleared_up_to == ["r1-a100", "unknown-a100"]
     notebook = Notebook()
     resources = Caller(notebook, checkpoint)
@@ -92,7 +92,7 @@ async def test_the_whole_part_is_verified_also_outside_the_scope(checkpoint: Pat
 
 @pytest.mark.req("RE1", "CP9", "CP10")
 @on_virtual_clock
-async def test_reading_happens_in_a_thread_and_does_not_hold_up_the_reply(checkpoint: Path) -> None:
+async def test_reading_happens_in_a_thread_and_does_not_delay_the_reply(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     disk = HookedDisk()
     with Stall() as stall, disk_replaced(disk):
@@ -110,7 +110,7 @@ async def test_reading_happens_in_a_thread_and_does_not_hold_up_the_reply(checkp
 
 @pytest.mark.req("RE2")
 @on_virtual_clock
-async def test_a_record_that_does_not_fit_fails_by_its_name_only_inside_the_scope(tmp_path: Path) -> None:
+async def test_a_record_that_cannot_be_loaded_fails_only_inside_the_scope(tmp_path: Path) -> None:
     values: list[Any] = [[], None, {"x": 1}]
     bad = [Record(EpisodeId(f"bad{number}"), value) for number, value in enumerate(values)]
     write_part(tmp_path, [Record(EpisodeId("good"), {"notes": [1]}), *bad], "resources-0")
@@ -127,7 +127,9 @@ async def test_a_record_that_does_not_fit_fails_by_its_name_only_inside_the_scop
 @pytest.mark.req("RE3")
 @pytest.mark.parametrize("damage", ["no part", "no manifest", "no JSON", "no records", "a file", "nowhere"])
 @on_virtual_clock
-async def test_whatever_is_wrong_with_a_checkpoint_is_its_state(checkpoint: Path, damage: str) -> None:
+async def test_whatever_is_wrong_with_a_checkpoint_is_invalid_checkpoint_state(
+    checkpoint: Path, damage: str
+) -> None:
     part = checkpoint / "agent-0"
     if damage == "no manifest":
         (part / "manifest.json").unlink()
@@ -198,9 +200,9 @@ async def test_what_a_failed_restore_installed_is_freed_by_the_next(checkpoint: 
     with refused("internal_error"):
         await server.restore(["r1-a100", "r2-a100"])
     assert sorted(map(str, server.episodes.steps)) == ["r1-a100", "r2-a100"]
-    with refused("internal_error"):  # It cannot free them …
+    with refused("internal_error"):  # It cannot free them.
         await server.restore(["r3-a200"], "r2")
-    with refused("internal_error"):  # … nor can this one install …
+    with refused("internal_error"):  # And this one cannot install.
         await server.restore(["r2-a200"], "r3")
     assert sorted(map(str, server.episodes.steps)) == ["r2-a200"]
     assert (await server.restore(["r3-a300"], "r4"))["restored"] == ["r3-a300"]

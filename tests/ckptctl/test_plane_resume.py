@@ -29,7 +29,7 @@ async def prepared(directory: Path, *keys: str) -> AsyncIterator[tuple[Steps, Ho
 
 @pytest.mark.req("CP15", "CM7")
 @on_virtual_clock
-async def test_resume_is_a_no_op_when_repeated_and_episodes_go_on(tmp_path: Path) -> None:
+async def test_a_repeated_resume_does_nothing_and_episodes_continue(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     task = server.start("r", Step(10.0, mode="wait"), Step(10.0, mode="wait"))
     await asyncio.sleep(1)
@@ -80,9 +80,7 @@ async def test_an_export_that_ignores_its_cancellation_writes_nothing_after_the_
 @pytest.mark.req("CM7", "CM8", "FS8")
 @pytest.mark.parametrize("operation", ["create", "write"])
 @on_virtual_clock
-async def test_resume_stops_a_write_that_hangs_and_it_leaves_nothing_behind(
-    tmp_path: Path, operation: str
-) -> None:
+async def test_resume_stops_a_write_that_hangs_and_no_file_is_left(tmp_path: Path, operation: str) -> None:
     async with prepared(tmp_path, "r") as (server, disk):
         with Stall() as stall:
             disk.before(operation, stall.wait)
@@ -121,7 +119,7 @@ async def test_resume_waits_for_a_publication_under_way_and_keeps_the_phase_when
             await asyncio.sleep(1)
             stall.release()
             assert (await resume)["phase"] == "idle"
-        # The publication came first: it was a commit, and the resume has seen it out.
+        # The publication came first: the commit succeeded, and the resume waited for it.
         assert list(saved(tmp_path)) == ["r"]
         with refused("checkpoint_conflict"):
             await commit
@@ -171,7 +169,7 @@ async def test_resume_while_any_operation_of_a_commit_hangs(tmp_path: Path, numb
             commit = asyncio.create_task(server.commit(["r1", "r2"], within=500))
             await stall.reached()
             outcome = (await asyncio.gather(server.resume(within=10), return_exceptions=True))[0]
-            if isinstance(outcome, ControlError):  # The publication itself holds it up.
+            if isinstance(outcome, ControlError):  # It waits for the publication.
                 assert (outcome.code, server.phase, server.admits) == ("deadline_exceeded", "prepared", False)
                 stall.release()
                 await server.resume()
@@ -212,7 +210,7 @@ async def test_a_second_resume_joins_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.req("CP16")
 @on_virtual_clock
-async def test_a_resume_whose_caller_went_away_goes_on(tmp_path: Path) -> None:
+async def test_a_resume_continues_without_its_caller(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     await server.prepare()
     server.faults.delay("reopen", 30)
@@ -244,7 +242,7 @@ async def test_a_resume_that_cannot_reopen_keeps_the_phase_and_is_retried(
 
 @pytest.mark.req("CP2", "FS8")
 @on_virtual_clock
-async def test_a_server_that_goes_away_stops_its_write(tmp_path: Path) -> None:
+async def test_a_server_that_shuts_down_stops_its_write(tmp_path: Path) -> None:
     async with prepared(tmp_path, "r") as (server, disk):
         disk.full("link", path="manifest.json")
         with refused("store_unusable"):

@@ -1,4 +1,4 @@
-"""retire and forget: mark first, stop, wait, free; and the mark stays until forget."""
+"""retire and forget: refuse first, then stop, wait and free; the refusal lasts until forget."""
 
 import asyncio
 from pathlib import Path
@@ -92,7 +92,7 @@ async def test_a_retire_stops_calls_of_a_session_waits_and_drops_it(tmp_path: Pa
 
 @pytest.mark.req("RT4")
 @on_virtual_clock
-async def test_a_retire_cut_short_leaves_the_episode_tracked_and_a_retry_waits_without_cancelling_again(
+async def test_after_an_interrupted_retire_the_episode_is_known_and_a_retry_does_not_cancel_it_again(
     tmp_path: Path,
 ) -> None:
     server = Steps(tmp_path)
@@ -111,7 +111,7 @@ async def test_a_retire_cut_short_leaves_the_episode_tracked_and_a_retry_waits_w
 
 @pytest.mark.req("RT4", "ST6")
 @on_virtual_clock
-async def test_an_episode_whose_retire_was_cut_short_blocks_a_checkpoint_and_is_not_saved(
+async def test_an_episode_whose_retire_was_interrupted_blocks_a_checkpoint_and_is_not_saved(
     tmp_path: Path,
 ) -> None:
     server = Steps(tmp_path)
@@ -122,7 +122,7 @@ async def test_an_episode_whose_retire_was_cut_short_blocks_a_checkpoint_and_is_
     reply = await server.prepare(within=5)
     assert [blocker["reason"] for blocker in reply["blockers"]] == ["being retired"]
     assert reply["episodes"] == []
-    # It parks at its boundary, and the cancellation that it ignored was its only one: resume, then retire.
+    # It parks at its boundary, since it ignored its only cancellation: resume, then retire.
     await server.resume()
     assert await task == [0]
     assert (await server.prepare("c2"))["phase"] == "prepared"
@@ -131,7 +131,7 @@ async def test_an_episode_whose_retire_was_cut_short_blocks_a_checkpoint_and_is_
 
 @pytest.mark.req("RT4", "ST6")
 @on_virtual_clock
-async def test_a_session_whose_retire_was_cut_short_blocks_only_until_its_call_has_ended(
+async def test_a_session_whose_retire_was_interrupted_blocks_only_until_its_call_has_ended(
     tmp_path: Path,
 ) -> None:
     notebook = Notebook()
@@ -226,7 +226,7 @@ async def test_retire_and_forget_are_refused_while_a_checkpoint_is_open(tmp_path
     assert (server.phase, server.plane.status()["retired_rollouts"]) == ("committed", 1)
     assert not tasks["r"].done()
     await server.resume()
-    # The straggler: resume, retire, prepare again under a new id.
+    # What still runs: resume, retire, prepare again under a new id.
     assert (await server.retire("r", "busy"))["retired_count"] == 2
     assert (await server.prepare("c2"))["episodes"] == []
 
@@ -268,7 +268,7 @@ async def test_forget_keeps_what_has_not_ended_and_is_harmless_when_repeated(tmp
 @pytest.mark.req("RT1", "RT10")
 @pytest.mark.parametrize("error", [OSError("scripted"), asyncio.CancelledError()])
 @on_virtual_clock
-async def test_a_retire_that_fails_is_a_typed_error_and_a_retry_stops_the_work(
+async def test_a_retire_that_fails_is_an_error_reply_and_a_retry_stops_the_work(
     tmp_path: Path, error: BaseException
 ) -> None:
     server = Steps(tmp_path)
@@ -287,7 +287,7 @@ async def test_a_retire_that_fails_is_a_typed_error_and_a_retry_stops_the_work(
 
 @pytest.mark.req("RT4")
 @on_virtual_clock
-async def test_a_retire_whose_caller_went_away_goes_on_and_a_retry_joins_it(tmp_path: Path) -> None:
+async def test_a_retire_continues_without_its_caller_and_a_retry_joins_it(tmp_path: Path) -> None:
     server = Steps(tmp_path)
     server.faults.delay("retire", 20)
     call = asyncio.create_task(server.retire("r"))

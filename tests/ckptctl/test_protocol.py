@@ -1,4 +1,4 @@
-"""Request bodies and headers: validated once, and refused by one code whatever is wrong with them."""
+"""Request bodies and headers: validated once, and refused with one code whatever is wrong."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WRONG: dict[str, list[Any]] = {
         *({key: 1} for key in NO_KEYS),
     ],
 }
-"""Values that are not the field's; those of another type are added below."""
+"""Wrong values of each field; those of another type are added below."""
 OTHER_TYPES: list[Any] = [5, True, 1.5, "", [], {}, [[]], {"a": {}}]
 
 
@@ -78,7 +78,7 @@ def changes() -> list[Any]:
 
 
 @pytest.mark.parametrize("verb", REQUESTS)
-def test_the_valid_bodies_are(verb: str) -> None:
+def test_valid_bodies_are_accepted(verb: str) -> None:
     request = parse_request(verb, json.dumps(VALID[verb]).encode())
     assert request.open_id == VALID[verb].get("checkpoint_id")
     required = {name: value for name, value in VALID[verb].items() if name not in OPTIONAL}
@@ -120,14 +120,14 @@ def test_a_field_that_is_wrong_is_a_client_error(verb: str, body: dict[str, Any]
     ],
     ids=lambda body: repr(body[:20]),
 )
-def test_what_is_no_strict_json_object_is_a_client_error(verb: str, body: bytes) -> None:
+def test_a_body_that_is_not_a_strict_json_object_is_a_client_error(verb: str, body: bytes) -> None:
     with refused("invalid_request") as caught:
         parse_request(verb, body)
     assert caught.value.status == 400
 
 
 @pytest.mark.req("CP11")
-def test_a_body_that_is_too_large_is_one_too() -> None:
+def test_a_body_that_is_too_large_is_a_client_error() -> None:
     with refused("invalid_request", str(MAX_BODY_BYTES)) as caught:
         parse_request("renew", b" " * (MAX_BODY_BYTES + 1))
     assert caught.value.status == 413

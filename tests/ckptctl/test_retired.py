@@ -1,4 +1,4 @@
-"""Retire marks, as pure state."""
+"""Retired attempts, as pure state."""
 
 import pytest
 

@@ -80,7 +80,7 @@ def test_a_bad_block_fails_by_field_name_and_shows_no_secret(block: dict[Any, An
 
 @pytest.mark.req("SE1")
 @pytest.mark.parametrize("block", [[], "enabled", 5, True, False, [("enabled", True)]])
-def test_a_block_that_is_no_block_is_refused(block: Any) -> None:
+def test_a_block_that_is_not_a_mapping_is_refused(block: Any) -> None:
     with pytest.raises(SettingsError, match="checkpoint: must be a mapping"):
         Settings.from_block(block, {})
 
@@ -93,14 +93,14 @@ def test_the_token_comes_from_the_block_a_file_or_the_environment(tmp_path: Path
     by_file = {"enabled": True, "control_auth_token_file": str(file)}
     assert Settings.from_block(by_file, {}).control_auth_token == SECRET
     assert Settings.from_block({"enabled": True}, environment).control_auth_token == "from-environment"
-    # What is nearer to the block wins.
+    # The block comes before the file, the file before the environment.
     assert Settings.from_block(by_file, environment).control_auth_token == SECRET
     assert Settings.from_block(ON, environment).control_auth_token == SECRET
     assert SECRET not in repr(Settings.from_block(by_file, {}))
 
 
 @pytest.mark.req("SE1")
-def test_a_file_that_is_no_token_is_not_shown(tmp_path: Path) -> None:
+def test_the_content_of_a_wrong_token_file_is_not_shown(tmp_path: Path) -> None:
     for content in (SECRET.encode() + b"\xff", f"{SECRET}\nmore".encode()):
         (tmp_path / "token").write_bytes(content)
         with pytest.raises(SettingsError) as caught:

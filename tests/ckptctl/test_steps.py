@@ -233,7 +233,7 @@ async def test_no_episode_ends_while_a_checkpoint_is_open() -> None:
 
 @pytest.mark.req("ST9")
 @on_virtual_clock
-async def test_an_episode_that_fails_at_a_boundary_does_not_end_either() -> None:
+async def test_an_episode_that_fails_at_a_boundary_does_not_end_while_a_checkpoint_is_open() -> None:
     steps = EpisodeSteps()
 
     async def run() -> None:
@@ -316,7 +316,7 @@ async def test_an_episode_that_is_between_two_steps_begins_no_further_one(entere
 
 @pytest.mark.req("ST10")
 @on_virtual_clock
-async def test_a_checkpoint_that_follows_at_once_parks_again_what_has_not_gone_on() -> None:
+async def test_a_checkpoint_that_follows_at_once_parks_what_has_not_run_since() -> None:
     steps = EpisodeSteps()
     log: list[str] = []
     task = asyncio.create_task(run_episode(steps, 2, mode="wait", log=log, deadline=25))
@@ -331,7 +331,7 @@ async def test_a_checkpoint_that_follows_at_once_parks_again_what_has_not_gone_o
     await asyncio.sleep(5)
     steps.close()
     await asyncio.sleep(95)
-    for _ in range(3):  # It stands at its last boundary, then at its completion.
+    for _ in range(3):  # It is at its last boundary, then completing.
         steps.reopen()
         steps.close()
         await asyncio.sleep(100)
@@ -351,7 +351,7 @@ async def test_a_request_of_an_episode_that_runs_already_is_refused() -> None:
 
 
 @on_virtual_clock
-async def test_a_kept_episode_rests_at_its_last_boundary_until_it_is_discarded() -> None:
+async def test_a_kept_episode_is_inactive_at_its_last_boundary_until_it_is_discarded() -> None:
     steps = EpisodeSteps()
     async with steps.episode(R, keep=True) as episode:
         await work(episode, 2, mode="wait")

@@ -31,13 +31,13 @@ def unreadable(episode: EpisodeId, folder: str) -> RestoredRecord:
 
 @pytest.mark.req("ST4", "RE7")
 @on_virtual_clock
-async def test_a_restored_episode_starts_at_its_boundary_and_stands_there_until_its_next() -> None:
+async def test_a_restored_episode_starts_at_its_boundary_and_is_there_until_its_next() -> None:
     steps = EpisodeSteps()
     again = EpisodeId("r", 1)
     steps.install([restored(again)])
     async with steps.episode(again) as episode:
         assert (episode.number, list(episode.state)) == (4, ["x"])
-        episode.state["x"] = "changed in place"  # Nobody may, but it must not spoil the checkpoint.
+        episode.state["x"] = "changed in place"  # Forbidden, but it must not change the checkpoint.
         (record,) = steps.export([again])
         assert (record.episode, record.boundary, record.references) == (again, 4, ("key-1",))
         assert (record.schema, record.payload) == (7, JsonPayload.of({"x": float("nan")}))
@@ -73,7 +73,7 @@ async def test_a_restored_payload_that_cannot_be_read_is_not_lost(tmp_path: str)
     steps = EpisodeSteps()
     steps.install([unreadable(R, str(tmp_path))])
     for _ in range(2):
-        # The second request must fail too: it would start over in silence.
+        # The second request must fail, too, and not start over silently.
         with pytest.raises(Exception, match=r"gone\.jsonl"):
             async with steps.episode(R):
                 pass
@@ -126,7 +126,7 @@ async def test_becoming_a_restart_waits_while_a_checkpoint_is_open_and_does_not_
     steps.close()
     assert steps.blocking == (1 if mode == "wait" else 0)
     await asyncio.sleep(95)
-    # It stands at the boundary before its seed, no restart yet and no blocker any more.
+    # It is at the boundary before its seed: not yet a restart, and no longer a blocker.
     assert (steps.restarts(), steps.blocking) == ([], 0)
     (record,) = steps.export([R])
     assert (record.boundary, record.payload) == (1, {"before": "seed"})
@@ -180,7 +180,7 @@ async def test_a_retire_stops_the_attempt_and_earlier_ones_and_waits_for_their_c
         error = task.exception()
         assert isinstance(error, ControlError)
         assert error.code == "stale_attempt"
-    # What was retired does not rest, although it was to be kept.
+    # What was retired is not kept.
     assert sorted(map(str, steps)) == ["kept-a1", "other", "r-a2"]
 
 
@@ -225,7 +225,7 @@ async def test_a_retire_that_is_repeated_does_not_cancel_again() -> None:
     assert cancelled == [10]
     assert asyncio.get_running_loop().time() == 70
     await task
-    assert task.cancelling() == 0  # What the retire asked of the task is over, though it took no notice.
+    assert task.cancelling() == 0  # The cancellation by the retire is over, although the task ignored it.
 
 
 @on_virtual_clock
@@ -242,7 +242,7 @@ async def test_a_server_that_shuts_down_still_cancels_an_episode_that_is_being_r
 
 @pytest.mark.req("ST7")
 @on_virtual_clock
-async def test_readiness_is_told_once_nothing_blocks_and_only_in_a_checkpoint() -> None:
+async def test_the_participant_is_told_once_nothing_blocks_and_only_in_a_checkpoint() -> None:
     steps = EpisodeSteps()
     told: list[int] = []
     steps.changed = lambda: told.append(steps.blocking)
@@ -310,7 +310,7 @@ def test_a_record_keeps_the_identity_of_what_was_saved() -> None:
 
 @pytest.mark.req("ST2", "RE7")
 @on_virtual_clock
-async def test_a_kept_episode_that_took_up_a_state_and_did_not_go_beyond_it_can_be_taken_up_again() -> None:
+async def test_a_kept_episode_that_continued_a_state_without_a_new_boundary_can_be_continued_again() -> None:
     steps = EpisodeSteps()
     steps.install([restored()])
     for _ in range(3):  # The repeated call of a finished session, again and again.
@@ -322,7 +322,7 @@ async def test_a_kept_episode_that_took_up_a_state_and_did_not_go_beyond_it_can_
 
 @pytest.mark.req("ST2")
 @on_virtual_clock
-async def test_a_state_recorded_as_json_is_taken_up_decoded() -> None:
+async def test_a_state_recorded_as_json_is_continued_decoded() -> None:
     steps = EpisodeSteps()
     async with steps.episode(R, keep=True) as episode:
         async with episode.step():

@@ -32,7 +32,7 @@ async def test_no_time_passes_while_a_thread_works() -> None:
     await asyncio.sleep(0)
 
     def work() -> str:
-        for _ in range(20):  # The loop turns while the thread works.
+        for _ in range(20):  # The loop runs while the thread works.
             asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result()
         return "done"
 
@@ -84,7 +84,7 @@ async def test_a_thread_raises_what_its_function_raises() -> None:
         await in_thread(stop)
 
 
-def test_a_loop_with_nothing_to_do_says_so() -> None:
+def test_a_loop_in_which_nothing_can_happen_raises() -> None:
     async def wait_for_nothing() -> None:
         await asyncio.Event().wait()
 
@@ -92,7 +92,7 @@ def test_a_loop_with_nothing_to_do_says_so() -> None:
         run(wait_for_nothing())
 
 
-def test_a_thread_that_outlives_its_loop_is_not_counted_for_ever() -> None:
+def test_a_thread_that_ends_after_its_loop_is_not_counted_any_more() -> None:
     with Stall() as stall:
 
         async def leave_it() -> None:
@@ -105,7 +105,7 @@ def test_a_thread_that_outlives_its_loop_is_not_counted_for_ever() -> None:
     block_until(lambda: not running_threads())
 
 
-def test_an_error_that_nobody_looked_at_fails_the_run() -> None:
+def test_an_error_that_was_never_retrieved_fails_the_run() -> None:
     async def forget_a_task() -> None:
         async def fail() -> None:
             raise LookupError("lost")
@@ -118,7 +118,7 @@ def test_an_error_that_nobody_looked_at_fails_the_run() -> None:
         run(forget_a_task())
 
 
-def test_a_stopped_process_sees_the_time_that_passed_meanwhile() -> None:
+def test_time_can_pass_as_in_a_suspended_process() -> None:
     async def main() -> float:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualClockLoop)
