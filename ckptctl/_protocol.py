@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from ckptctl._errors import ControlError
-from ckptfmt import CheckpointError, EpisodeId
+from ckptfmt import EpisodeId, InvalidId
 
 PREFIX = "/ng-control/v1/checkpoint/"
 """The path of a control call over HTTP, without its verb."""
@@ -93,7 +93,7 @@ def parse_key(value: object) -> EpisodeId:
         raise ValueError("a capture key is a string")
     try:
         return EpisodeId.from_capture_key(value)
-    except CheckpointError as error:
+    except InvalidId as error:
         raise ValueError(str(error)) from None
 
 

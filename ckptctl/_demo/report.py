@@ -15,7 +15,7 @@ from typing import Any
 import ckptfmt
 from ckptctl._demo.live_log import count_live
 from ckptctl._demo.supervisor import DemoOptions, Outcome
-from ckptfmt._values.comparison import differences
+from ckptfmt.testing import differences
 
 MOST_DIFFERENCES = 20
 _UNITS = {"token": ("policy_model",), "call": ("resources",)}

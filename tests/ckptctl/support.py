@@ -7,7 +7,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,12 @@ import ckptfmt
 from ckptctl import ControlError, ControlPlane, Participant, SessionParticipant, Settings
 from ckptctl.testing import FaultyParticipant, ScriptedParticipant, Step
 from ckptfmt import EpisodeId, Record
-from ckptfmt.stores._disk import Disk
+from ckptfmt.testing import DiskCall, Operation, failing_disk
 
 GRACE = 600.0
 """The lease of the planes under test: the default one, in seconds."""
+HOOKED: tuple[Operation, ...] = ("create", "write", "link", "open_for_reading", "sync_directory")
+"""The operations of a commit and a restore at which a `HookedDisk` can do something."""
 
 
 def settings(**changed: Any) -> Settings:
@@ -146,22 +148,25 @@ class Notebook(SessionParticipant):
         self.cleared_up_to.append(episode.capture_key)
 
 
-class HookedDisk(Disk):
-    """The local disk with something before chosen operations: `Stall.wait`, or an error."""
+class HookedDisk:
+    """The disk, with something before chosen operations: `Stall.wait`, or an error."""
 
     def __init__(self) -> None:
-        super().__init__()
         self._before: dict[str, Callable[[], None]] = {}
         self._number = -1
         self._at_number: Callable[[], None] = lambda: None
-        self.done: list[tuple[str, str]] = []
-        """Links and directory syncs, in order, with the last part of their path."""
+        self.calls: list[tuple[str, str]] = []
+        """The operations in order, with the last part of their path."""
 
-    def before(self, operation: str, happen: Callable[[], None], path: str = "") -> None:
+    def in_use(self) -> AbstractContextManager[object]:
+        """Within the block, everything that is stored or read goes through this disk."""
+        return failing_disk(on_call=self._happen)
+
+    def before(self, operation: Operation, happen: Callable[[], None], path: str = "") -> None:
         """Call ``happen`` before each such operation on a path that ends in ``path``."""
         self._before[operation + path] = happen
 
-    def full(self, operation: str, *, times: int = 1, path: str = "") -> None:
+    def full(self, operation: Operation, *, times: int = 1, path: str = "") -> None:
         """The next ``times`` such operations find no space left."""
         left = [times]
 
@@ -176,36 +181,18 @@ class HookedDisk(Disk):
         """Call ``happen`` before the operation of this number, counted from now, whatever it is."""
         self._number, self._at_number = number, happen
 
-    def _happen(self, operation: str, path: str = "") -> None:
+    def _happen(self, call: DiskCall) -> None:
+        if call.operation not in HOOKED:
+            return
+        name = os.path.basename(call.path)
+        self.calls.append((call.operation, name))
         self._number -= 1
         if self._number == -1:
             self._at_number()
-        for key in (operation, operation + os.path.basename(path)):
+        for key in (call.operation, call.operation + name):
             if key in self._before:
                 self._before[key]()
                 return
-
-    def create(self, path: str) -> int:
-        self._happen("create", path)
-        return super().create(path)
-
-    def write(self, descriptor: int, data: memoryview, offset: int) -> int:
-        self._happen("write")
-        return super().write(descriptor, data, offset)
-
-    def link(self, source: str, target: str) -> None:
-        self._happen("link", target)
-        super().link(source, target)
-        self.done.append(("link", os.path.basename(target)))
-
-    def open_for_reading(self, path: str) -> int:
-        self._happen("read", path)
-        return super().open_for_reading(path)
-
-    def sync_directory(self, path: str) -> None:
-        self._happen("sync_directory", path)
-        super().sync_directory(path)
-        self.done.append(("sync_directory", os.path.basename(path)))
 
 
 def files(directory: Path) -> list[str]:

@@ -13,7 +13,6 @@ import ckptfmt
 from ckptctl import ControlError, CoordinationError, NotPrepared
 from ckptctl.testing import on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.servers import Cluster, on_a_loop
 from tests.ckptctl.support import HookedDisk, files, ids, manifests, refused
 
@@ -133,7 +132,7 @@ async def test_a_commit_continues_after_a_failure_to_store(tmp_path: Path) -> No
     disk = HookedDisk()
     disk.full("write", times=2)
     async with cluster.coordination.prepared("c", str(tmp_path / "c")) as cut:
-        with disk_replaced(disk), pytest.raises(CoordinationError) as caught:
+        with disk.in_use(), pytest.raises(CoordinationError) as caught:
             await cut.commit(["r", "s"])
         assert caught.value.has("store_unusable")
         assert caught.value.retryable

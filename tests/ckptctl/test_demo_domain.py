@@ -24,7 +24,7 @@ from ckptctl._demo.policy import (
 )
 from ckptctl._demo.tasks import TOOLS, BadTask, Task, bundled_tasks_path, load_tasks, task_from_row
 from ckptctl._demo.tools import BadExport, ToolSession
-from ckptfmt._values.comparison import differences
+from ckptfmt.testing import differences
 
 ITEM = {"from": 0, "path": ["matches", 0, "item"]}
 FIND = {"tool": "find", "arguments": {"text": "bolt"}}

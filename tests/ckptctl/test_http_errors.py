@@ -13,7 +13,6 @@ from ckptctl import Blocker, ControlError, ControlPlane
 from ckptctl._errors import CODES
 from ckptctl._protocol import REQUESTS
 from ckptfmt import EpisodeId
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.polling import until
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving
 from tests.ckptctl.support import HookedDisk
@@ -140,7 +139,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
         call = Client(host, tmp_path)
         await node.add_inactive("r")
         await call.prepare()
-        with disk_replaced(disk):
+        with disk.in_use():
             check(await call.commit("r"), "store_unusable")
             assert (await call.commit("r")).status == 200
 

@@ -10,7 +10,7 @@ import ckptfmt
 from ckptctl import EpisodeParticipant
 from ckptctl.testing import Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId, Record
-from ckptfmt.stores._disk import disk_replaced
+from ckptfmt.testing import Operation
 from tests.ckptctl.support import (
     Caller,
     HookedDisk,
@@ -36,7 +36,7 @@ async def test_a_commit_writes_the_records_and_then_the_manifest(tmp_path: Path)
     await server.at_boundary("r1", "r2-a3", steps=2)
     await server.prepare()
     disk = HookedDisk()
-    with Stall() as stall, disk_replaced(disk):
+    with Stall() as stall, disk.in_use():
         disk.before("link", stall.wait)
         commit = asyncio.create_task(server.commit(["r2-a3", "r1"]))
         await stall.reached()
@@ -57,7 +57,7 @@ async def test_a_commit_writes_the_records_and_then_the_manifest(tmp_path: Path)
     assert (part.kind, part.manifest.checkpoint_id) == ("agent", "c1")
     assert temporary(tmp_path) == []
     # The manifest is durable: its directory was synced after it appeared.
-    assert ("sync_directory", "agent-0") in disk.done[disk.done.index(("link", "manifest.json")) :]
+    assert ("sync_directory", "agent-0") in disk.calls[disk.calls.index(("link", "manifest.json")) :]
 
 
 @pytest.mark.req("CM1")
@@ -133,7 +133,7 @@ async def test_a_commit_exports_once_however_often_it_is_asked_for(tmp_path: Pat
     await server.prepare()
     server.faults.delay("export", 50)
     disk = HookedDisk()
-    with Stall() as stall, disk_replaced(disk):
+    with Stall() as stall, disk.in_use():
         disk.before("link", stall.wait)
         with refused("deadline_exceeded") as caught:
             await server.commit(["r"], within=10)  # While it exports.
@@ -148,7 +148,7 @@ async def test_a_commit_exports_once_however_often_it_is_asked_for(tmp_path: Pat
     replies.append(await server.commit(["r"]))  # After it finished.
     assert replies[1:] == replies[:-1]
     assert server.faults.calls.count("export") == 1
-    assert disk.done.count(("link", "manifest.json")) == 1
+    assert disk.calls.count(("link", "manifest.json")) == 1
 
 
 @pytest.mark.req("CM4")
@@ -173,14 +173,14 @@ async def test_a_commit_continues_without_its_caller_and_a_retry_gets_its_result
 @pytest.mark.parametrize("operation", ["create", "write", "link", "sync_directory"])
 @on_virtual_clock
 async def test_storing_that_failed_is_retried_with_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: Operation
 ) -> None:
     server = Steps(tmp_path)
     await server.at_boundary("r")
     await server.prepare()
     disk = HookedDisk()
     disk.full(operation, times=2)
-    with disk_replaced(disk):
+    with disk.in_use():
         for _ in range(2):
             with refused("store_unusable") as caught:
                 await server.commit(["r"])

@@ -7,7 +7,6 @@ import pytest
 
 from ckptctl.testing import Stall, Step, VirtualClockLoop, on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
     HookedDisk,
@@ -153,7 +152,7 @@ async def test_it_runs_from_the_end_of_a_call_that_timed_out_and_stops_the_write
     await server.at_boundary("r")
     await server.prepare()
     disk = HookedDisk()
-    with Stall() as stall, disk_replaced(disk):
+    with Stall() as stall, disk.in_use():
         disk.before("write", stall.wait)
         with refused("deadline_exceeded"):
             await server.commit(["r"], within=10)

@@ -8,7 +8,6 @@ import pytest
 
 from ckptctl._protocol import MAX_BODY_BYTES
 from ckptctl.testing import Method, Stall, Step, on_virtual_clock
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import HookedDisk, Steps, refused
 
 
@@ -153,7 +152,7 @@ async def test_status_reports_counts_in_every_phase_also_while_a_commit_writes(t
         "instance_id": server.plane.instance_id,
     }
     disk = HookedDisk()
-    with Stall() as stall, disk_replaced(disk):
+    with Stall() as stall, disk.in_use():
         assert (await server.prepare())["unattributed"] == 1
         disk.before("link", stall.wait)
         commit = asyncio.create_task(server.commit(["r1"], within=60))

@@ -10,7 +10,6 @@ from ckptctl import Blocker, PrepareReport
 from ckptctl._protocol import MAX_BLOCKERS
 from ckptctl.testing import ScriptedParticipant, Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import Caller, HookedDisk, Notebook, Steps, files, refused
 
 WAIT = Step(10.0, mode="wait")
@@ -180,7 +179,7 @@ async def test_a_full_disk_at_prepare_is_retryable_and_parks_nothing(tmp_path: P
     disk = HookedDisk()
     disk.full("create")
     server = Steps(tmp_path)
-    with disk_replaced(disk):
+    with disk.in_use():
         with refused("store_unusable") as caught:
             await server.prepare()
         assert (caught.value.retryable, server.phase, server.faults.calls) == (True, "idle", [])
@@ -192,7 +191,7 @@ async def test_a_full_disk_at_prepare_is_retryable_and_parks_nothing(tmp_path: P
 async def test_a_hanging_disk_delays_neither_the_reply_nor_a_resume(tmp_path: Path) -> None:
     disk = HookedDisk()
     server = Steps(tmp_path)
-    with Stall() as stall, disk_replaced(disk):
+    with Stall() as stall, disk.in_use():
         disk.before("create", stall.wait)
         reply = await server.prepare(within=7)
         assert (now(), reply["phase"], reply["blockers"]) == (7, "preparing", [])

@@ -9,7 +9,6 @@ import pytest
 import ckptfmt
 from ckptctl.testing import Stall, Step, on_virtual_clock
 from ckptfmt import EpisodeId, Record
-from ckptfmt.stores._disk import disk_replaced
 from tests.ckptctl.support import (
     Caller,
     HookedDisk,
@@ -95,8 +94,8 @@ async def test_the_whole_part_is_verified_also_outside_the_scope(checkpoint: Pat
 async def test_reading_happens_in_a_thread_and_does_not_delay_the_reply(checkpoint: Path) -> None:
     server = Steps(checkpoint)
     disk = HookedDisk()
-    with Stall() as stall, disk_replaced(disk):
-        disk.before("read", stall.wait)
+    with Stall() as stall, disk.in_use():
+        disk.before("open_for_reading", stall.wait)
         restore = asyncio.create_task(server.restore(["r1-a100"], within=20))
         await stall.reached()
         assert (await server("status"))["phase"] == "restoring"

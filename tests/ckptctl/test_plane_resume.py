@@ -9,7 +9,7 @@ import pytest
 
 from ckptctl import ControlError
 from ckptctl.testing import Stall, Step, on_virtual_clock
-from ckptfmt.stores._disk import disk_replaced
+from ckptfmt.testing import Operation
 from tests.ckptctl.support import HookedDisk, Steps, files, manifests, refused, saved, temporary
 
 
@@ -23,7 +23,7 @@ async def prepared(directory: Path, *keys: str) -> AsyncIterator[tuple[Steps, Ho
     server, disk = Steps(directory), HookedDisk()
     await server.at_boundary(*keys)
     await server.prepare()
-    with disk_replaced(disk):
+    with disk.in_use():
         yield server, disk
 
 
@@ -80,7 +80,9 @@ async def test_an_export_that_ignores_its_cancellation_writes_nothing_after_the_
 @pytest.mark.req("CM7", "CM8", "FS8")
 @pytest.mark.parametrize("operation", ["create", "write"])
 @on_virtual_clock
-async def test_resume_stops_a_write_that_hangs_and_no_file_is_left(tmp_path: Path, operation: str) -> None:
+async def test_resume_stops_a_write_that_hangs_and_no_file_is_left(
+    tmp_path: Path, operation: Operation
+) -> None:
     async with prepared(tmp_path, "r") as (server, disk):
         with Stall() as stall:
             disk.before(operation, stall.wait)
@@ -184,7 +186,9 @@ async def test_resume_while_any_operation_of_a_commit_hangs(tmp_path: Path, numb
 @pytest.mark.req("FS8", "CM4")
 @pytest.mark.parametrize("operation", ["create", "write", "link"])
 @on_virtual_clock
-async def test_resume_after_storing_failed_leaves_no_temporary_file(tmp_path: Path, operation: str) -> None:
+async def test_resume_after_storing_failed_leaves_no_temporary_file(
+    tmp_path: Path, operation: Operation
+) -> None:
     async with prepared(tmp_path, "r") as (server, disk):
         disk.full(operation, times=1000)
         with refused("store_unusable"):
