@@ -97,7 +97,7 @@ def _types_in(hint: Any) -> Iterator[type]:
             yield from _types_in(each)
 
 
-MADE_BY_FUNCTIONS: Final = {"Checkpoint", "ParticipantCheckpoint", "StoredRecord"}
+MADE_BY_FUNCTIONS: Final = {"Checkpoint", "Episode", "ParticipantCheckpoint", "StoredRecord"}
 """Classes whose constructors are not for users."""
 
 

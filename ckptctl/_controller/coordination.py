@@ -263,8 +263,8 @@ class Coordination:
             CoordinationError: A server failed. Errors of the clean-up are notes of the error that the
                 block raised, if there is one.
             ValueError: The scope or the attempts do not fit the checkpoint.
-            ckptfmt.CheckpointError: The checkpoint cannot be read, it names a participant that no server
-                stands for, or the life cannot be created.
+            ckptfmt.CheckpointError: The checkpoint cannot be read, no server is given for one of its
+                participants, or the life cannot be created.
         """
         source = await in_thread(
             lambda: read_restore_source(directory, [server.name for server in self.servers])

@@ -8,7 +8,7 @@ from ckptfmt import EpisodeId
 
 
 class Ledger:
-    """Where each rollout of a controller stands.
+    """The state of each rollout of a controller.
 
     A rollout is *in flight* under one attempt from its dispatch on, then *settled* with a result, or
     *dropped*. The `value` of the ledger is an exact JSON value, to be the controller's state in

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import ckptfmt
 from ckptfmt import EpisodeId
 
 E = TypeVar("E", EpisodeId, str)
-
-
-class CommitCall(Protocol):
-    """:meth:`ckptctl.Coordination.commit` of the coordination that made a result."""
-
-    def __call__(
-        self, prepared: PrepareResult, scope: Collection[EpisodeId], /, *, deadline: float
-    ) -> Awaitable[CommitResult]: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +30,7 @@ class PrepareResult:
     cut: ckptfmt.Cut
     restarts: frozenset[EpisodeId]
     episodes: Mapping[str, Sequence[str]]
-    _commit: CommitCall = field(repr=False)
+    _commit: Callable[..., Awaitable[CommitResult]] = field(repr=False)
 
     def continued(self, episodes: Iterable[E]) -> list[E]:
         """Return the episodes that can be saved: the scope of a commit (RS3).

@@ -1,6 +1,6 @@
 """What the four kinds of demo servers have in common: an aiohttp application with a control plane.
 
-Their data plane speaks JSON as Python's json module writes it: log-probabilities are NaN and -inf now and
+Their data plane uses JSON as Python's json module writes it: log-probabilities are NaN and -inf now and
 then, and must arrive as such.
 """
 

@@ -160,7 +160,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         (repeated, _), *_ = Counter(key for key, _ in pairs).most_common(1)
-        raise ValueError(f"the key {repeated!r} is twice in one object")
+        raise ValueError(f"the key {repeated!r} occurs twice in one object")
     return members
 
 

@@ -69,7 +69,7 @@ class View:
                 self._say(
                     f"{event['checkpoint']}: {event['episodes']} episodes, {event['restarts']} restarts, "
                     f"{event['bytes'] / 1024:.0f} KiB, "
-                    f"rollouts stood still {event['stood_still'] * 1000:.0f} ms"
+                    f"rollouts were paused for {event['stood_still'] * 1000:.0f} ms"
                 )
             case {"event": "killed"}:
                 self._say(f"SIGKILL to all {event['processes']} processes: {event['point']}")
@@ -148,7 +148,7 @@ def _rows(report: dict[str, object]) -> list[tuple[str, str]]:
             str(each["checkpoint"]),
             f"prepare {each['prepare'] * 1000:.0f} ms, commit {each['commit'] * 1000:.0f} ms "
             f"({each['bytes'] / 1024:.0f} KiB), publish {each['publish'] * 1000:.0f} ms; "
-            f"rollouts stood still {each['stood_still'] * 1000:.0f} ms",
+            f"rollouts were paused for {each['stood_still'] * 1000:.0f} ms",
         )
         for each in checkpoints
     ]

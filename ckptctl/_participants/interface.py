@@ -138,7 +138,7 @@ class Participant(ABC):
                 server.
 
         Raises:
-            Exception: Whatever went wrong. The prepare or restore fails, and `reopen` is called.
+            Exception: Any error. The prepare or restore fails, and `reopen` is called.
         """
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Participant(ABC):
         """Let the executions go on. Called after every `close`, also after one that failed halfway.
 
         Raises:
-            Exception: Whatever went wrong. The resume fails, and is tried again until it succeeds.
+            Exception: Any error. The resume fails, and is tried again until it succeeds.
         """
 
     @abstractmethod
@@ -157,7 +157,7 @@ class Participant(ABC):
             True when a checkpoint has nothing to wait for.
 
         Raises:
-            Exception: Whatever went wrong. The prepare fails.
+            Exception: Any error. The prepare fails.
         """
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Participant(ABC):
             At most ``limit`` of them, and how many there are.
 
         Raises:
-            Exception: Whatever went wrong. The prepare or status fails.
+            Exception: Any error. The prepare or status fails.
         """
 
     @abstractmethod
@@ -182,7 +182,7 @@ class Participant(ABC):
             All episodes that can be saved, and all that cannot.
 
         Raises:
-            Exception: Whatever went wrong. The prepare fails.
+            Exception: Any error. The prepare fails.
         """
 
     @abstractmethod
@@ -197,7 +197,7 @@ class Participant(ABC):
             never live state.
 
         Raises:
-            Exception: Whatever went wrong. Every commit of this checkpoint id fails with
+            Exception: Any error. Every commit of this checkpoint id fails with
                 ``export_failed``.
         """
 
@@ -213,7 +213,7 @@ class Participant(ABC):
         Raises:
             ValueError: A record is not one of this server (as do TypeError, LookupError and
                 AttributeError): the restore fails with ``invalid_checkpoint_state``.
-            Exception: Whatever else went wrong. The restore fails.
+            Exception: Any other error. The restore fails.
         """
 
     @abstractmethod
@@ -226,7 +226,7 @@ class Participant(ABC):
             episodes: The attempts to retire.
 
         Raises:
-            Exception: Whatever went wrong. The retire fails, and can be called again.
+            Exception: Any error. The retire fails, and can be called again.
         """
 
     async def delete_restored(self, episodes: Collection[EpisodeId]) -> None:
@@ -238,7 +238,7 @@ class Participant(ABC):
             episodes: The attempts to free.
 
         Raises:
-            Exception: Whatever went wrong. The restore that needed it fails.
+            Exception: Any error. The restore that needed it fails.
         """
         await self.retire(episodes)
 

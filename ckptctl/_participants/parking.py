@@ -42,7 +42,7 @@ class Parking:
         self._open.set()
 
     def exempts(self, episode: EpisodeId) -> bool:
-        """Whether this episode goes on while closed, since nobody saves it."""
+        """Whether this episode goes on while closed, since no server saves it."""
         return episode in self._exempt
 
     async def wait_until_open(self) -> None:

@@ -27,7 +27,9 @@ class SessionParticipant(Participant):
         A server that holds a list of notes for each episode::
 
             class Notes(SessionParticipant):
-                notes: dict[EpisodeId, list[str]] = {}
+                def __init__(self) -> None:
+                    super().__init__("notes-0")
+                    self.notes: dict[EpisodeId, list[str]] = {}
 
                 async def add(self, episode: EpisodeId, note: str) -> None:
                     async with self.call(episode):
@@ -62,7 +64,7 @@ class SessionParticipant(Participant):
             Their ids, in any order.
 
         Raises:
-            Exception: Whatever went wrong. The control call that needed it fails.
+            Exception: Any error. The control call that needed it fails.
         """
 
     @abstractmethod
@@ -76,7 +78,7 @@ class SessionParticipant(Participant):
             A new exact JSON value, never a live object.
 
         Raises:
-            Exception: Whatever went wrong. Every commit of the checkpoint fails with ``export_failed``.
+            Exception: Any error. Every commit of the checkpoint fails with ``export_failed``.
         """
 
     @abstractmethod
@@ -90,7 +92,7 @@ class SessionParticipant(Participant):
         Raises:
             ValueError: The payload is not one that `save` returns (as do TypeError, LookupError and
                 AttributeError): the restore fails with ``invalid_checkpoint_state``.
-            Exception: Whatever else went wrong. The restore fails.
+            Exception: Any other error. The restore fails.
         """
 
     @abstractmethod
@@ -101,7 +103,7 @@ class SessionParticipant(Participant):
             episode: One of `sessions`.
 
         Raises:
-            Exception: Whatever went wrong. The control call that needed it fails.
+            Exception: Any error. The control call that needed it fails.
         """
 
     def cleared(self, episode: EpisodeId) -> None:

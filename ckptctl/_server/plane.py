@@ -71,7 +71,7 @@ class ControlPlane:
         self._prepare: PrepareOperation | None = None
         self._commit: CommitOperation | None = None
         self._restore: RestoreOperation | None = None
-        # A restore that has ended: its install may still run, or nobody has used what it installed.
+        # A restore that has ended: its install may still run, or nothing has used what it installed.
         self._installed: RestoreOperation | None = None
         self._retires = RetireOperations(participant, self.marks)
         self._end: asyncio.Task[None] | None = None  # The resume or expiry under way.

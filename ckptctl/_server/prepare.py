@@ -113,7 +113,7 @@ class PrepareOperation:
         if named:
             raise ControlError(
                 "restart_in_scope",
-                f"{len(named)} episode(s) of the scope are restarts, which nobody can save: "
+                f"{len(named)} episode(s) of the scope are restarts, which a server cannot save: "
                 f"{', '.join(named[:5])}",
                 details={"episodes": named},
             )

@@ -31,7 +31,7 @@ class RestoreOperation:
     ) -> None:
         """Begin in a task.
 
-        ``before``: an earlier restore whose install may still run, or whose episodes nobody freed (CP4).
+        ``before``: an earlier restore whose install may still run, or whose episodes were not freed (CP4).
         ``reopening``: one under way, already cancelled, that must not open what this restore closes.
         """
         self.arguments = self.arguments_of(request)
@@ -52,7 +52,7 @@ class RestoreOperation:
 
     @property
     def possibly_installed(self) -> set[EpisodeId]:
-        """What this restore, and those before it, may have installed and nobody has freed."""
+        """What this restore, and those before it, may have installed and was not freed."""
         return self._to_delete | set(self._wanted.values())
 
     async def _run(self) -> dict[str, Any]:

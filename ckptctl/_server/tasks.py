@@ -79,6 +79,6 @@ def on_failure(note: Callable[[BaseException], None]) -> Callable[[asyncio.Task[
 
 
 def mark_retrieved(task: asyncio.Task[Any]) -> None:
-    """A done callback that keeps asyncio from logging an error of which nobody may ask the task."""
+    """A done callback that keeps asyncio from logging an error that may never be retrieved."""
     if not task.cancelled():
         task.exception()

@@ -139,7 +139,7 @@ async def _error_replies(request: web.Request, handler: _Handler) -> web.StreamR
     except ControlError as error:
         return error_reply(error)
     except ClientGone:
-        return web.Response(status=499)  # Nobody reads it.
+        return web.Response(status=499)  # The client has disconnected.
 
 
 async def _control(request: web.Request, plane: ControlPlane) -> web.Response:

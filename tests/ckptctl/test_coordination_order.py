@@ -79,7 +79,7 @@ async def test_another_kind_names_its_ranks(tmp_path: Path) -> None:
 
 
 async def _nowhere(call: Call) -> dict[str, Any]:
-    raise AssertionError("nobody is called here")
+    raise AssertionError("no server is called here")
 
 
 @pytest.mark.req("CO12")

@@ -137,7 +137,7 @@ def changed(path: str, value: Any = ...) -> str:
         ("{", None, "is not JSON in UTF-8"),
         ("\udcff", None, "is not JSON in UTF-8"),
         ("[" * 100_000, None, "is not JSON in UTF-8"),
-        ('{"turns": 1, "turns": 2}', None, "the key 'turns' stands twice"),
+        ('{"turns": 1, "turns": 2}', None, "the key 'turns' occurs twice"),
         ("[]", None, "is [], but must be an object"),
         (changed("task_id"), "task_id", "is missing: add it"),
         (changed("colour", 1), "colour", "is unknown here: remove it (known: task_id, domain"),

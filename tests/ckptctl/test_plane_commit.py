@@ -185,7 +185,7 @@ async def test_storing_that_failed_is_retried_with_the_same_bytes(
             with refused("store_unusable") as caught:
                 await server.commit(["r"])
             assert (caught.value.retryable, server.phase) == (True, "prepared")
-        # The cut stays that of the first commit, whatever changes meanwhile.
+        # The cut stays that of the first commit, although the episode changes meanwhile.
         monkeypatch.setattr(server.episodes.steps, "export", lambda scope: [done_record("r", [8, 9])])
         await server.commit(["r"])
     assert (server.phase, server.faults.calls.count("export")) == ("committed", 1)

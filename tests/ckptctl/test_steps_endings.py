@@ -313,7 +313,7 @@ def test_a_record_keeps_the_identity_of_what_was_saved() -> None:
 async def test_a_kept_episode_that_continued_a_state_without_a_new_boundary_can_be_continued_again() -> None:
     steps = EpisodeSteps()
     steps.install([restored()])
-    for _ in range(3):  # The repeated call of a finished session, again and again.
+    for _ in range(3):  # A finished session is called repeatedly.
         async with steps.episode(R, keep=True) as episode:
             assert (episode.number, list(episode.state)) == (4, ["x"])
     (record,) = steps.export([R])
