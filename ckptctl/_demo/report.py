@@ -1,8 +1,8 @@
 """The report of the demo: whether the crash changed any result, and what the checkpoint saved.
 
-``identical`` is two things: every result equals that of the run without a crash, field by field; and what
-ran live after the restore is exactly what the restored cut did not hold, token by token and call by call. A
-run that silently starts over earns the same results, and is no success.
+``identical`` means two things: every result equals that of the run without a crash, field by field; and the
+work that was done after the restore is exactly what the restored cut did not hold, token by token and call by
+call. A run that silently starts over has the same results, but is not identical.
 """
 
 from __future__ import annotations
