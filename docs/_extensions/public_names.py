@@ -1,0 +1,109 @@
+"""What the reference shows of an object: public names, never the private path where it is defined."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import re
+from functools import cache
+from typing import Any, Final, ParamSpec, TypeVar
+
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+
+PUBLIC: Final = (
+    "ckptfmt",
+    "ckptfmt.stores",
+    "ckptfmt.testing",
+    "ckptctl",
+    "ckptctl.hosts.aiohttp",
+    "ckptctl.transports.http",
+    "ckptctl.testing",
+)
+"""Every module that users import from."""
+
+_PRIVATE: Final = re.compile(r"\b(?:ckptfmt|ckptctl)(?:\.\w+)*\._\w+(?:\.\w+)*")
+
+
+@cache
+def public_paths() -> dict[str, str]:
+    """The path where each public object is defined, and its public one."""
+    found: dict[str, str] = {}
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", ()):
+            value = getattr(module, public)
+            defined_in, qualified = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+            if defined_in and qualified:
+                found.setdefault(f"{defined_in}.{qualified}", f"{name}.{public}")
+    return found
+
+
+def is_private(path: str) -> bool:
+    """Whether nothing public is defined at this path."""
+    return _PRIVATE.fullmatch(path) is not None and path not in public_paths()
+
+
+def hide_private_constructor(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None] | None:
+    """A class whose constructor takes private types is made by a function: show no signature."""
+    if signature is None:
+        return None
+    if what in ("class", "exception") and any(map(is_private, _PRIVATE.findall(signature))):
+        return "", None
+    return signature.replace("<factory>", "..."), returns
+
+
+def hide_private_bases(app: Sphinx, name: str, value: Any, options: Any, bases: list[Any]) -> None:
+    """Readers cannot import a private base; its members are shown with the class."""
+    shown = [base for base in bases if not is_private(f"{base.__module__}.{base.__qualname__}")]
+    bases[:] = shown or [object]
+
+
+def keep_colon(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon takes what stands before a colon in the text of an attribute for its type."""
+    if what in ("attribute", "property") and lines:
+        lines[0] = f": {lines[0]}"
+
+
+def leave_builtins_alone(app: Sphinx, doctree: nodes.document) -> None:
+    """The type ``bytes`` in a signature is not the attribute ``bytes`` of a class."""
+    for link in list(doctree.findall(pending_xref)):
+        if link.get("refdomain") == "py" and hasattr(builtins, link["reftarget"]):
+            link.replace_self(link.children)
+
+
+def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Node) -> nodes.Node | None:
+    """The link of a reference that names the path where a public object is defined."""
+    if node.get("refdomain") != "py":
+        return None
+    path = str(node["reftarget"])
+    if _is_type_variable(path):
+        return shown
+    public = public_paths().get(path)
+    if public is None:
+        return None
+    domain = env.domains.python_domain
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, shown)  # type: ignore[arg-type]
+
+
+def _is_type_variable(path: str) -> bool:
+    module, _, name = path.rpartition(".")
+    if not module.startswith(("ckptfmt", "ckptctl")):
+        return False
+    try:
+        return isinstance(getattr(importlib.import_module(module), name, None), TypeVar | ParamSpec)
+    except ImportError:
+        return False
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("autodoc-process-signature", hide_private_constructor)
+    app.connect("autodoc-process-bases", hide_private_bases)
+    app.connect("autodoc-process-docstring", keep_colon, priority=400)
+    app.connect("doctree-read", leave_builtins_alone)
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
