@@ -1,21 +1,25 @@
-"""The code on the pages of the documentation runs and has right types, and the commands that they name exist.
+"""The code on the pages of the documentation runs and has right types, and what they name exists.
 
-The Python blocks of a page run in order in one module, in an empty folder. A ``text`` block right below one is
-what it prints. All pages are checked by mypy in one run, as strictly as the packages are, except that a function
-of an example may leave its types out.
+The Python blocks of a page run in order in one module, in an empty folder. A ``text`` block right below one
+is what it prints. mypy checks all pages in one run, as strictly as the packages, but that a function of an
+example may leave its types out.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
 import pytest
+
+from tests.public_surface import public_names
 
 PROJECT: Final = Path(__file__).parents[1]
 PAGES: Final = sorted(
@@ -23,7 +27,8 @@ PAGES: Final = sorted(
     for path in [PROJECT / "README.md", *PROJECT.glob("docs/**/*.md")]
     if path.parent.name != "decisions"
 )
-RUN_ELSEWHERE: Final = {"README.md": "tests/test_readme.py", "docs/tools.md": "tests/ckptfmt/test_other_tools.py"}
+RUN_ELSEWHERE: Final = ("README.md", "docs/tools.md")
+"""Pages that tests/test_readme.py and tests/ckptfmt/test_other_tools.py run."""
 
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -56,7 +61,9 @@ def blocks(page: str, language: str) -> list[Block]:
     return result
 
 
-@pytest.mark.parametrize("page", [each for each in PAGES if blocks(each, "python") and each not in RUN_ELSEWHERE])
+@pytest.mark.parametrize(
+    "page", [each for each in PAGES if blocks(each, "python") and each not in RUN_ELSEWHERE]
+)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,3 +107,88 @@ def test_the_code_of_all_pages_has_right_types(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+_COMMAND: Final = re.compile(r"(?:^|[|;&(`])[ ]*(ckptfmt|ckptctl|make) +([^|;&#`\n)]*)", re.MULTILINE)
+_SHELL: Final = re.compile(r"^```sh\n.*?^```$|^    [^\n]*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+
+
+def commands(page: str) -> set[tuple[str, ...]]:
+    """Every call of a program of ours in a shell block, an indented block or a code span of the page."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    without_python = _FENCE.sub(lambda match: match[0] if match[1] == "sh" else "", text)
+    pieces = (match[0].removeprefix("```sh\n") for match in _SHELL.finditer(without_python))
+    return {
+        (program, *words.split())
+        for piece in pieces
+        for program, words in _COMMAND.findall("\n".join(line.strip() for line in piece.splitlines()))
+    }
+
+
+CALLS: Final = sorted({(page, call) for page in PAGES for call in commands(page)})
+
+
+@cache
+def help_of(program: str, command: str) -> str:
+    """What the program prints for ``COMMAND --help``; empty when it has no such command."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / program, *filter(None, [command]), "--help"],
+        env={**os.environ, "TYPER_USE_RICH": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "" if done.returncode else done.stdout
+
+
+def test_calls_of_our_programs_are_found() -> None:
+    assert ("README.md", ("make", "demo")) in CALLS
+    assert ("README.md", ("ckptctl", "demo", "--help")) in CALLS
+    assert ("README.md", ("ckptfmt", "cat", "run/step-1", "agent-0")) in CALLS
+    assert ("docs/tools.md", ("ckptfmt", "export", "run/step-1", "-o", "records.jsonl")) in CALLS
+
+
+@pytest.mark.parametrize(("page", "call"), CALLS, ids=[f"{page}: {' '.join(call)}" for page, call in CALLS])
+def test_the_commands_options_and_targets_of_a_page_exist(page: str, call: tuple[str, ...]) -> None:
+    program, *words = call
+    options = {word.split("=")[0] for word in words if word.startswith("-") and word != "-"}
+    if program == "make":
+        targets = re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert {word for word in words if "=" not in word} - options <= set(targets)
+        return
+    command = next((word for word in words if not word.startswith("-")), "")
+    text = help_of(program, command)
+    assert text, f"{program} has no command {command}"
+    assert options <= {"--help", *re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text)}
+
+
+_ENTRY: Final = re.compile(
+    r"^\.\. (currentmodule|autofunction|autoclass|autoexception|autodata):: (\S+)$", re.MULTILINE
+)
+
+
+def entries() -> list[str]:
+    """The full name of every entry of the reference."""
+    found = []
+    for page in sorted(PROJECT.glob("docs/reference/*.rst")):
+        module = ""
+        for directive, name in _ENTRY.findall(page.read_text(encoding="utf-8")):
+            if directive == "currentmodule":
+                module = f"{name}."
+            else:
+                found.append(name if name.startswith(("ckptfmt.", "ckptctl.")) else module + name)
+    return found
+
+
+def test_every_public_name_has_one_entry_in_the_reference() -> None:
+    assert sorted(entries()) == sorted(f"{module}.{name}" for module, name in public_names())
+
+
+def test_both_commands_have_their_help_in_the_reference() -> None:
+    page = (PROJECT / "docs/reference/commands.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^```\{command-help\} (\w+) ?(\w*)$", page, re.MULTILINE))
+    for program in ("ckptfmt", "ckptctl"):
+        assert (program, "") in shown
+        known = set(re.findall(r"^ *│? *([a-z]+)\b", help_of(program, ""), re.MULTILINE))
+        there = {(program, word) for word in known if help_of(program, word)}
+        assert there == {(name, command) for name, command in shown if name == program and command}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import pkgutil
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -13,17 +15,6 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-PUBLIC: Final = (
-    "ckptfmt",
-    "ckptfmt.stores",
-    "ckptfmt.testing",
-    "ckptctl",
-    "ckptctl.hosts.aiohttp",
-    "ckptctl.transports.http",
-    "ckptctl.testing",
-)
-"""Every module that users import from."""
-
 _PRIVATE: Final = re.compile(r"\b(?:ckptfmt|ckptctl)(?:\.\w+)*\._\w+(?:\.\w+)*")
 
 
@@ -31,7 +22,7 @@ _PRIVATE: Final = re.compile(r"\b(?:ckptfmt|ckptctl)(?:\.\w+)*\._\w+(?:\.\w+)*")
 def public_paths() -> dict[str, str]:
     """The path where each public object is defined, and its public one."""
     found: dict[str, str] = {}
-    for name in PUBLIC:
+    for name in _public_modules(("ckptfmt", "ckptctl")):
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", ()):
             value = getattr(module, public)
@@ -39,6 +30,15 @@ def public_paths() -> dict[str, str]:
             if defined_in and qualified:
                 found.setdefault(f"{defined_in}.{qualified}", f"{name}.{public}")
     return found
+
+
+def _public_modules(names: Iterable[str]) -> Iterator[str]:
+    """These modules, and those below them that users import from."""
+    for name in names:
+        if not name.rpartition(".")[2].startswith("_"):
+            yield name
+            below = pkgutil.iter_modules(getattr(importlib.import_module(name), "__path__", ()), f"{name}.")
+            yield from _public_modules(each.name for each in below)
 
 
 def is_private(path: str) -> bool:
