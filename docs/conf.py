@@ -40,7 +40,7 @@ nitpicky = True
 # Names of the standard library and of other packages have no page here, and their own sites are not read: the
 # build needs no network. Single backquotes in a docstring are a link where they name something, else code.
 nitpick_ignore_regex = [
-    ("py:.*", r"(_?asyncio|abc|collections|contextlib|os|pathlib|types|typing|unittest)\..*"),
+    ("py:.*", r"(_?asyncio|abc|array|collections|contextlib|enum|os|pathlib|types|typing)(\..*)?"),
     ("py:.*", r"(aiohttp|hypothesis|pandas|pyarrow|polars)\..*"),
     ("py:obj", r".*"),
 ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Final, ParamSpec, TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, Final
 
 from docutils import nodes
 from sphinx.addnodes import pending_xref
@@ -16,6 +19,27 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
 _PRIVATE: Final = re.compile(r"\b(?:ckptfmt|ckptctl)(?:\.\w+)*\._\w+(?:\.\w+)*")
+
+
+def restore_modules() -> None:
+    """Let each public class name the module that defines it.
+
+    The packages let them name the public module, as users see it. Types and texts of fields are looked up in
+    the module that a class names.
+    """
+    public = list(_public_modules(("ckptfmt", "ckptctl")))
+    private = [module for name, module in sys.modules.items() if name.startswith(("ckptfmt.", "ckptctl."))]
+    for name in public:
+        for value in vars(importlib.import_module(name)).values():
+            if isinstance(value, type) and value.__module__ == name:
+                for module in private:
+                    if vars(module).get(value.__name__) is value and _defines(module, value.__name__):
+                        value.__module__ = module.__name__
+
+
+def _defines(module: ModuleType, name: str) -> bool:
+    is_python = str(module.__file__).endswith(".py")  # and no compiled module
+    return is_python and bool(re.search(rf"^class {name}\b", inspect.getsource(module), re.MULTILINE))
 
 
 @cache
@@ -63,16 +87,29 @@ def hide_private_bases(app: Sphinx, name: str, value: Any, options: Any, bases: 
     bases[:] = shown or [object]
 
 
-def keep_colon(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Napoleon takes what stands before a colon in the text of an attribute for its type."""
+def keep_colons(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Napoleon takes what stands before a colon for a type, in the text of an attribute and of a result."""
     if what in ("attribute", "property") and lines:
         lines[0] = f": {lines[0]}"
+    for number, line in enumerate(lines[:-1], 1):
+        if line in ("Returns:", "Yields:"):
+            text = lines[number].lstrip()
+            lines[number] = f"{lines[number].removesuffix(text)}: {text}"
+
+
+def skip_tuple_fields(
+    app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any
+) -> bool | None:
+    """The docstring of a named tuple describes its fields: Python's own texts of them say nothing."""
+    return True if str(getattr(value, "__doc__", "")).startswith("Alias for field number") else None
 
 
 def leave_builtins_alone(app: Sphinx, doctree: nodes.document) -> None:
     """The type ``bytes`` in a signature is not the attribute ``bytes`` of a class."""
     for link in list(doctree.findall(pending_xref)):
-        if link.get("refdomain") == "py" and hasattr(builtins, link["reftarget"]):
+        if (link.get("refdomain"), link.get("reftype")) == ("py", "class") and hasattr(
+            builtins, link["reftarget"]
+        ):
             link.replace_self(link.children)
 
 
@@ -81,29 +118,29 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes
     if node.get("refdomain") != "py":
         return None
     path = str(node["reftarget"])
-    if _is_type_variable(path):
+    if path not in public_paths().values() and _is_alias(path):
         return shown
-    public = public_paths().get(path)
-    if public is None:
-        return None
+    public = public_paths().get(path, path)
     domain = env.domains.python_domain
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, shown)  # type: ignore[arg-type]
 
 
-def _is_type_variable(path: str) -> bool:
+def _is_alias(path: str) -> bool:
+    """Whether a private module has an alias or a type variable of this name: readers need no link to it."""
     module, _, name = path.rpartition(".")
-    if not module.startswith(("ckptfmt", "ckptctl")):
-        return False
-    try:
-        return isinstance(getattr(importlib.import_module(module), name, None), TypeVar | ParamSpec)
-    except ImportError:
-        return False
+    return any(
+        name in vars(each) and not isinstance(vars(each)[name], type | FunctionType | ModuleType)
+        for each_name, each in sys.modules.items()
+        if each_name.startswith(module or ("ckptfmt.", "ckptctl."))
+    )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    restore_modules()
     app.connect("autodoc-process-signature", hide_private_constructor)
     app.connect("autodoc-process-bases", hide_private_bases)
-    app.connect("autodoc-process-docstring", keep_colon, priority=400)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    app.connect("autodoc-skip-member", skip_tuple_fields)
     app.connect("doctree-read", leave_builtins_alone)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
