@@ -6,6 +6,7 @@ MADE := $(VENV)/.stamp-made
 RUNTIME := $(VENV)/.stamp-runtime
 DEV := $(VENV)/.stamp-dev
 BENCH := $(VENV)/.stamp-bench
+DOCS := $(VENV)/.stamp-docs
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # A name on PATH proves nothing (a pyenv shim may stand for a version that is not active, and some systems keep the
@@ -16,7 +17,7 @@ USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 # Two targets at once would install into one environment at once.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-pure vectors schemas lint format types rules bench clean
+.PHONY: help demo test test-pure vectors schemas lint format types rules docs bench clean
 
 help:
 	@echo "make demo    run the demonstration: checkpoint, kill -9, restore, compare (ARGS=... are passed on)"
@@ -28,6 +29,7 @@ help:
 	@echo "make format  rewrite files to the style"
 	@echo "make types   check types"
 	@echo "make rules   print for each rule the tests that prove it"
+	@echo "make docs    build the documentation site in build/docs"
 	@echo "make bench   run the benchmarks (ARGS=... are passed on)"
 	@echo "make clean   remove the virtual environment and everything built"
 
@@ -73,6 +75,11 @@ types: $(DEV)
 rules: $(DEV)
 	$(BIN)/python -m tools.rules $(ARGS)
 
+# A warning, such as a broken link or reference, fails the build. Nothing is fetched.
+docs: $(DOCS)
+	$(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet -c docs . build/docs
+	@echo "The site is in build/docs: open build/docs/index.html"
+
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -108,4 +115,9 @@ $(DEV): $(MADE) pyproject.toml $(COMPILED)
 $(BENCH): $(RUNTIME)
 	@echo "Installing the peers of the benchmarks into $(VENV)"
 	@$(PIP) install --editable '.[bench]'
+	@touch $(RUNTIME) $@
+
+$(DOCS): $(RUNTIME)
+	@echo "Installing what the documentation site is built with into $(VENV)"
+	@$(PIP) install --editable '.[docs]'
 	@touch $(RUNTIME) $@
