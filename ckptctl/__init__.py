@@ -26,12 +26,12 @@ from ckptctl._participants.interface import Blocker, Participant, PrepareReport,
 from ckptctl._participants.session_participant import SessionParticipant
 from ckptctl._participants.steps import EpisodeSteps
 from ckptctl._protocol import Call, Transport
-from ckptctl._public_names import set_public_module
 from ckptctl._retired import RetiredAttempts
 from ckptctl._server.admission import Admission
 from ckptctl._server.phases import Phase
 from ckptctl._server.plane import ControlPlane
 from ckptctl._settings import Settings
+from ckptfmt._public_names import set_public_module
 
 __all__ = [
     "Admission",
@@ -66,4 +66,4 @@ __all__ = [
     "first_attempt",
 ]
 
-set_public_module(globals(), __name__)
+set_public_module(globals())

@@ -42,6 +42,7 @@ from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout, RunLayout
 from ckptfmt._model.manifest import Manifest, Segment
 from ckptfmt._model.names import check_participant_name
 from ckptfmt._model.record_line import Record
+from ckptfmt._public_names import set_public_module
 from ckptfmt._read.bulk_decoding import payloads
 from ckptfmt._read.checkpoint import Checkpoint
 from ckptfmt._read.listed import Listed
@@ -162,7 +163,4 @@ __all__ = [
     "verify",
 ]
 
-# What users see in reprs, tracebacks and pickles is the place that they import from.
-for _public in [open_checkpoint, list_run, *map(globals().get, __all__)]:
-    if getattr(_public, "__module__", "").startswith("ckptfmt._"):
-        _public.__module__ = "ckptfmt"
+set_public_module(globals(), also=("open", "list"))

@@ -34,17 +34,10 @@ def _below(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def public_names() -> list[tuple[str, str]]:
-    """Each module that offers something, and the names that it offers."""
+    """Each public module with each name that it offers."""
     return [(module.__name__, name) for module in public_modules() for name in _offered(module)]
 
 
 def _offered(module: ModuleType) -> Iterator[str]:
-    listed: list[str] | None = getattr(module, "__all__", None)
-    if listed is None:  # what it defines itself
-        listed = [
-            name
-            for name, value in vars(module).items()
-            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
-        ]
-    yield from listed
+    yield from module.__all__
     yield from NOT_IN_ITS_LIST.get(module.__name__, ())

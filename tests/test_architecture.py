@@ -110,6 +110,19 @@ def test_the_format_does_not_import_the_control_plane() -> None:
     assert not [name for name, path in modules("ckptfmt").items() if list(imports(path, control_plane))]
 
 
+def test_the_control_plane_uses_only_public_names_of_the_format() -> None:
+    private = {
+        name for name in modules("ckptfmt") if any(part.startswith("_") for part in name.split(".")[1:])
+    }
+    private.discard("ckptfmt._public_names")  # how both packages name what is public
+    wrong = {
+        f"{name} imports {other}"
+        for name, path in modules("ckptctl").items()
+        for other in imports(path, private)
+    }
+    assert not wrong
+
+
 def test_imports_are_found(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(

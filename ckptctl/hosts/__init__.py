@@ -25,7 +25,6 @@ from ckptctl._protocol import (
     invalid_request,
     too_large,
 )
-from ckptctl._public_names import set_public_module
 from ckptctl.hosts._exchange import (
     check_authorization,
     check_route,
@@ -33,6 +32,7 @@ from ckptctl.hosts._exchange import (
     parse_capture_key,
     parse_deadline,
 )
+from ckptfmt._public_names import set_public_module
 
 __all__ = [
     "DEADLINE_HEADER",
@@ -51,4 +51,4 @@ __all__ = [
     "too_large",
 ]
 
-set_public_module(globals(), __name__)
+set_public_module(globals())

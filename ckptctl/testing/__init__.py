@@ -5,9 +5,9 @@
 or take time.
 """
 
-from ckptctl._public_names import set_public_module
 from ckptctl.testing._clock import Stall, VirtualClockLoop, on_virtual_clock, run
 from ckptctl.testing._participant import FaultyParticipant, Hold, Method, ScriptedParticipant, Step
+from ckptfmt._public_names import set_public_module
 
 __all__ = [
     "FaultyParticipant",
@@ -21,4 +21,4 @@ __all__ = [
     "run",
 ]
 
-set_public_module(globals(), __name__)
+set_public_module(globals())

@@ -6,9 +6,9 @@ request that `http_request` makes, and read the reply with `parse_reply`; raise
 (:class:`ckptctl.Transport` says when).
 """
 
-from ckptctl._public_names import set_public_module
 from ckptctl.transports._exchange import HttpRequest, http_request, parse_reply
+from ckptfmt._public_names import set_public_module
 
 __all__ = ["HttpRequest", "http_request", "parse_reply"]
 
-set_public_module(globals(), __name__)
+set_public_module(globals())

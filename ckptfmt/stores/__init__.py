@@ -6,6 +6,7 @@ the test suite for an implementation.
 
 from __future__ import annotations
 
+from ckptfmt._public_names import set_public_module
 from ckptfmt.stores._forwarding import ForwardingStore
 from ckptfmt.stores._interface import Buffer, Entry, OpenFile, StagedFile, Store
 from ckptfmt.stores._local import LocalStore
@@ -26,6 +27,4 @@ __all__ = [
     "choose_store",
 ]
 
-for _public in map(globals().get, __all__):
-    if getattr(_public, "__module__", "").startswith("ckptfmt.stores._"):
-        _public.__module__ = "ckptfmt.stores"
+set_public_module(globals())

@@ -6,6 +6,7 @@ comparison. :mod:`ckptfmt.testing.strategies` needs hypothesis and is imported o
 
 from __future__ import annotations
 
+from ckptfmt._public_names import set_public_module
 from ckptfmt._values.comparison import differences
 from ckptfmt.testing._counting_store import CountingStore, StoreCall
 from ckptfmt.testing._equality import same_exact
@@ -25,6 +26,4 @@ __all__ = [
     "same_exact",
 ]
 
-for _public in map(globals().get, __all__):
-    if getattr(_public, "__module__", "").startswith("ckptfmt."):
-        _public.__module__ = "ckptfmt.testing"
+set_public_module(globals())
