@@ -123,6 +123,18 @@ def test_the_control_plane_uses_only_public_names_of_the_format() -> None:
     assert not wrong
 
 
+def test_only_stores_call_the_operating_system() -> None:
+    """And the command for the files that a user names, and a writer for the folder of its spool."""
+    allowed = ("ckptfmt.stores.", "ckptfmt._cli", "ckptfmt.testing.", "ckptfmt._values.compiled")
+    system = {"os", "os.path", "shutil", "pathlib", "stat", "glob"}
+    wrong = {
+        name
+        for name, path in modules("ckptfmt").items()
+        if not name.startswith(allowed) and system.intersection(imports(path, system))
+    }
+    assert wrong <= {"ckptfmt._values.conversion"}  # a path is one of the values that it converts
+
+
 def test_imports_are_found(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(

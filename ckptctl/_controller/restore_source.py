@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import ckptfmt
 from ckptctl._controller.results import as_episode
 from ckptfmt import CheckpointBody, Cut, EpisodeId
+from ckptfmt.stores import choose_store
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class RestoreSource:
 
     @property
     def run(self) -> str:
-        """The run's folder. That of the cut is ``<run>/<checkpoint>/<cut>``, also after a move."""
-        return self.cut.url.rsplit("/", 2)[0] or "/"
+        """The run's folder, also after the checkpoint was moved to another run."""
+        return self.cut.run_url
 
     def chosen(self, scope: Collection[EpisodeId | str] | None) -> list[EpisodeId]:
         """The saved episodes to continue, all for None. Raises ValueError for one that was not saved."""
@@ -43,7 +44,7 @@ def read_restore_source(directory: str, participants: Collection[str]) -> Restor
     checkpoint = ckptfmt.read_checkpoint(directory)
     if checkpoint.cut is None:
         raise ckptfmt.Damaged(f"{directory}: checkpoint.json names no cut, so no controller wrote it")
-    cut = ckptfmt.read_cut(directory.rstrip("/") + "/" + checkpoint.cut.name)
+    cut = ckptfmt.read_cut(choose_store(directory).at(checkpoint.cut.name))
     if cut.digest != checkpoint.cut.digest or cut.checkpoint_id != checkpoint.checkpoint_id:
         raise ckptfmt.Damaged(f"{cut.url}/cut.json is not the one that checkpoint.json names")
     missing = checkpoint.participants.keys() - set(participants)

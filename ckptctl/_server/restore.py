@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import posixpath
 from typing import Any
 
 import ckptfmt
@@ -12,7 +11,7 @@ from ckptctl._errors import ControlError, control_error, reading_error
 from ckptctl._participants.interface import Participant, RestoredRecord
 from ckptctl._server.tasks import await_participant, mark_retrieved
 from ckptctl._threads import in_thread
-from ckptfmt import CheckpointError, Damaged, EpisodeId
+from ckptfmt import CheckpointError, CutReference, Damaged, EpisodeId
 
 MEMORY_BUDGET_BYTES = 256 * 1024 * 1024
 """How many bytes of payloads a restore holds: a record beyond it is read again when it is needed."""
@@ -102,12 +101,13 @@ class RestoreOperation:
         """The digest that ``checkpoint.json`` beside the cut names for this participant (CO11)."""
         if self._request.checkpoint_digest is None:
             return None
-        above, cut = posixpath.split(self._request.directory.rstrip("/"))
-        checkpoint = ckptfmt.read_checkpoint(above)
+        cut = ckptfmt.read_cut(self._request.directory)
+        checkpoint = ckptfmt.read_checkpoint(cut.checkpoint_url)
+        where = f"{cut.checkpoint_url}: checkpoint.json"
         if checkpoint.digest != self._request.checkpoint_digest:
-            raise Damaged(f"{above}/checkpoint.json is not the one that the restore names")
-        if checkpoint.cut is None or checkpoint.cut.name != cut:
-            raise Damaged(f"{above}/checkpoint.json does not name the cut {cut!r}")
+            raise Damaged(f"{where} is not the one that the restore names")
+        if checkpoint.cut != CutReference(cut.name, cut.digest):
+            raise Damaged(f"{where} does not name the cut {cut.name!r}, or another one of this name")
         if name not in checkpoint.participants:
-            raise Damaged(f"{above}/checkpoint.json has no participant {name!r}")
+            raise Damaged(f"{where} has no participant {name!r}")
         return checkpoint.participants[name].manifest
