@@ -1,1 +1,1 @@
-"""Measurements: ``python -m benchmarks [--quick] [--json FILE]``. Ratios within one run, nothing absolute."""
+"""Benchmarks: ``python -m benchmarks [--quick] [--json FILE]``. Only ratios within one run are compared."""

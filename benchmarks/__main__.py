@@ -1,7 +1,7 @@
-"""``python -m benchmarks``: tables for people; ``--json FILE`` writes the rows, ``--plot FILE`` a picture.
+"""``python -m benchmarks`` prints tables; ``--json FILE`` writes the rows, ``--plot FILE`` a chart.
 
-Every measured run is a process of its own, with freshly built records; the methods take turns, and medians
-are compared within this one run.
+Every measurement runs in a process of its own, with freshly built records. The methods alternate, and their
+medians are compared within one run.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ CASES = ("commit-local", "restore-lazy", "restore-decoded")
 
 
 def quick() -> Iterator[dict[str, Any]]:
-    """Fewer records, one round: under two minutes."""
+    """The rows of a short run: fewer records, one round, under two minutes."""
     for shape in SHAPES:
         for case in CASES:
             yield from rows.compared(case, Load(shape, 100), 1)
     yield from rows.compared("commit-local", Load("text", 100), 1, PEERS)[2:]
-    yield rows.alone("one-record", Load("text", 10_000, 1000))
-    yield rows.alone("stream", Load("text", 300))
+    yield rows.single("one-record", Load("text", 10_000, 1000))
+    yield rows.single("stream", Load("text", 300))
     yield rows.lag(Load("mixed", 200))
     yield rows.status(Load("mixed", 200))
 
 
 def full() -> Iterator[dict[str, Any]]:
-    """Under ten minutes."""
+    """The rows of a full run, under ten minutes."""
     for shape in ("text", "tokens", "small"):
         for case in CASES:
             yield from rows.compared(case, Load(shape, 150), 3)
@@ -51,20 +51,23 @@ def full() -> Iterator[dict[str, Any]]:
         yield rows.compared("commit-local", Load(shape, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 100_000, 1000), 1)[0]
     yield rows.compared("commit-local", Load("mixed", 3, 50_000_000), 1)[0]
-    yield rows.alone("one-record", Load("text", 10_000, 1000))
-    yield rows.alone("one-record", Load("text", 1_000_000, 10))
+    yield rows.single("one-record", Load("text", 10_000, 1000))
+    yield rows.single("one-record", Load("text", 1_000_000, 10))
     for count in (300, 3000, 12_000):
-        yield rows.alone("stream", Load("text", count))
+        yield rows.single("stream", Load("text", count))
     yield rows.lag(Load("mixed", 1000))
     yield rows.lag(Load("mixed", 10, 50_000_000))
     yield rows.status(Load("mixed", 1000))
 
 
 def main() -> None:
+    """Measure, and print or write the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer records and rounds: under 2 minutes")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="also write the rows here")
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="also draw the comparison (.svg or .png)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="also write the rows to this file")
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path, help="also draw the comparison to this file (.svg or .png)"
+    )
     options = parser.parse_args()
     console = Console()
     began = time.monotonic()

@@ -1,5 +1,7 @@
-"""The floor: each single stage alone, with the best library there is. A whole path cannot be faster than
-the slowest of them."""
+"""The floor: each stage alone, with the fastest library for it.
+
+A commit or restore cannot be faster than its slowest stage.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Run = Callable[[], object]
 
 
 def encode(directory: Path, given: list[Record]) -> Run:
-    """orjson.dumps without any check."""
+    """orjson.dumps without checks."""
     return lambda: [len(orjson.dumps(record.payload)) for record in given]
 
 
@@ -34,7 +36,7 @@ def hash_bytes(directory: Path, given: list[Record]) -> Run:
 
 
 def write(directory: Path, given: list[Record]) -> Run:
-    """Write and fsync."""
+    """Write the bytes to a file and fsync it."""
     lines = [orjson.dumps(record.payload) for record in given]
 
     def run() -> None:
@@ -47,7 +49,7 @@ def write(directory: Path, given: list[Record]) -> Run:
 
 
 def read(directory: Path, given: list[Record]) -> Run:
-    """Read the bytes of a file that the page cache holds."""
+    """Read a file that is in the page cache."""
     write(directory, given)()
     path = directory / "records"
 
@@ -62,7 +64,7 @@ def read(directory: Path, given: list[Record]) -> Run:
 
 
 def decode(directory: Path, given: list[Record]) -> Run:
-    """orjson.loads of every line, the garbage collector off."""
+    """orjson.loads of every line, with the garbage collector off."""
     lines = [orjson.dumps(record.payload) for record in given]
 
     def run() -> object:
@@ -82,7 +84,7 @@ STAGES: Mapping[str, Callable[[Path, list[Record]], Run]] = {
     "read": read,
     "decode": decode,
 }
-OF_CASE: Mapping[str, tuple[str, ...]] = {
+STAGES_OF_CASE: Mapping[str, tuple[str, ...]] = {
     "commit-local": ("encode", "hash", "write"),
     "restore-lazy": ("read", "hash"),
     "restore-decoded": ("read", "hash", "decode"),

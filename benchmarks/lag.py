@@ -1,7 +1,7 @@
-"""How late an event loop runs while a commit goes on in a thread of the same process.
+"""The lag of an event loop while a commit runs in another thread of the same process.
 
-``python -m benchmarks.lag`` reads a JSON line with a load and prints one: the seconds by which a timer of
-1 ms fires late (median, p99, max).
+``python -m benchmarks.lag`` reads a JSON line with a load. It prints a JSON line with the seconds by which a
+timer of 1 ms fires late: median, p99 and maximum.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TICK_SECONDS = 0.001
 
 
 async def measure(load: Load) -> dict[str, Any]:
+    """The seconds of a commit, and the lag of the event loop meanwhile."""
     given = list(load.records())
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as name:
         began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""Ways to store and read back the same records: this project's, and what people use today.
+"""Methods of storing and reading back the same records: ckptfmt, and common alternatives.
 
-Each is complete as its users would have it: one file or database on disk, synced. None but ours checks that
-what it writes reads back exactly, names its files by digest, or has an index.
+Each writes one file or database to disk and syncs it. Only ckptfmt checks that the values read back exactly
+and has an index; only ckptfmt and ``source-method`` name the file by its digest.
 """
 
 from __future__ import annotations
@@ -21,31 +21,33 @@ from ckptfmt import Record
 
 
 class Peer(NamedTuple):
-    """``commit`` stores the records in an empty folder; ``restore`` returns all payloads."""
+    """One method: ``commit`` stores records in an empty folder, and ``restore`` returns all payloads."""
 
     commit: Callable[[Path, Iterable[Record]], None]
     restore: Callable[[Path], list[Any]]
 
 
 def ckptfmt_commit(directory: Path, given: Iterable[Record]) -> None:
+    """Write and publish one participant."""
     with ckptfmt.create(str(directory), participant="agent-0", kind="agent", checkpoint_id="bench") as writer:
         for record in given:
             writer.write(record)
 
 
 def ckptfmt_restore_lazy(directory: Path) -> list[Any]:
-    """Handles, as an install gets them: every byte is verified, no payload is decoded."""
+    """Verify every byte without decoding payloads, as a restore of a server does."""
     part = ckptfmt.open_participant(str(directory), "agent-0")
     rollouts = [key.partition("-a")[0] for key in part.episodes]
     return list(part.restore(rollouts, memory_budget=8 * 2**30))
 
 
 def ckptfmt_restore(directory: Path) -> list[Any]:
+    """Verify every byte and decode all payloads."""
     return ckptfmt.payloads(ckptfmt.open_participant(str(directory), "agent-0"))
 
 
 def source_commit(directory: Path, given: Iterable[Record]) -> None:
-    """The method of the published design: orjson as the check, json.dumps, hash and write in turn."""
+    """The straightforward method: for each record, orjson as a check, json.dumps, hash and write."""
     digest = hashlib.sha256()
     path = directory / "records.jsonl"
     with path.open("wb") as file:
@@ -59,6 +61,7 @@ def source_commit(directory: Path, given: Iterable[Record]) -> None:
 
 
 def source_restore(directory: Path) -> list[Any]:
+    """Hash and decode line by line."""
     (path,) = directory.glob("records-*.jsonl")
     digest = hashlib.sha256()
     found = []
@@ -120,7 +123,7 @@ def _langgraph() -> Peer:
 
 
 def peer(name: str) -> Peer:
-    """The peer of this name. Its library is imported only now, so that it costs the others no memory."""
+    """The method of this name. Its library is imported here, so that the others do not pay memory for it."""
     return _PEERS[name]()
 
 

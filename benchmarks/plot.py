@@ -1,4 +1,4 @@
-"""A picture of the comparison: how many times faster than the source's method."""
+"""A chart of the comparison: how many times faster ckptfmt is than ``source-method``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         axes.bar_label(bars, fmt="%.1f", fontsize=8)
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_xticks(range(len(cases)), cases)
-    axes.set_ylabel("times faster than\nthe source's method")
+    axes.set_ylabel("times faster than\nsource-method")
     axes.legend(title="records of")
     figure.tight_layout()
     figure.savefig(path)

@@ -1,7 +1,7 @@
-"""Sessions of agents to measure with, always freshly built.
+"""Freshly built sessions of agents as benchmark data.
 
-orjson keeps a UTF-8 copy in every non-ASCII string that it has written, and a second pass over the same
-strings is two to eight times faster than the first: measuring reused records would flatter everybody.
+orjson caches a UTF-8 copy in every non-ASCII string that it encodes, and a second pass over the same strings
+is two to eight times faster than the first. Reused records would make all results too good.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = _TEXT.split()
 
 
 def text(random: random.Random, size: int) -> dict[str, Any]:
-    """Messages of a session with long tool outputs."""
+    """The messages of a session with long tool outputs."""
     paragraph = " ".join(random.choices(_WORDS, k=min(400, max(4, size // 20))))
     messages: list[dict[str, Any]] = []
     while size > 0:
@@ -35,7 +35,7 @@ def text(random: random.Random, size: int) -> dict[str, Any]:
 
 
 def tokens(random: random.Random, size: int) -> dict[str, Any]:
-    """Token ids and log-probabilities, as a training run keeps them."""
+    """Token ids and log-probabilities of a training run."""
     count = max(1, size // 28)
     return {
         "token_ids": random.choices(range(150_000), k=count),
@@ -45,7 +45,7 @@ def tokens(random: random.Random, size: int) -> dict[str, Any]:
 
 
 def small(random: random.Random, size: int) -> dict[str, Any]:
-    """Many small objects, as simulated worlds have."""
+    """Many small objects, such as the state of a simulated world."""
     items = [
         {
             "id": number,
@@ -60,7 +60,7 @@ def small(random: random.Random, size: int) -> dict[str, Any]:
 
 
 def mixed(random: random.Random, size: int) -> dict[str, Any]:
-    """A third of each."""
+    """A third of each of the other shapes."""
     parts = {shape: SHAPES[shape](random, size // 3) for shape in ("text", "tokens", "small")}
     return {**parts, "reward": random.random()}
 
@@ -75,7 +75,7 @@ SHAPES: Mapping[str, Callable[[random.Random, int], dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Load:
-    """What to build: ``count`` records of about ``size`` bytes of JSON; ``nan``: the share with one NaN."""
+    """``count`` records of about ``size`` bytes of JSON. ``nan`` is the share of records with one NaN."""
 
     shape: str
     count: int
@@ -84,6 +84,7 @@ class Load:
     seed: int = 0
 
     def records(self) -> Iterator[Record]:
+        """Build the records, the same for the same seed."""
         generator = random.Random(self.seed)
         every = round(1 / self.nan) if self.nan else 0
         for number in range(self.count):

@@ -1,8 +1,8 @@
-"""How a server answers ``status`` while it commits: over HTTP, from another process.
+"""The reply times of ``status`` while a server commits, over HTTP from another process.
 
-``python -m benchmarks.status`` reads a JSON line with a load, starts a server process with these records to
-export, lets it prepare and commit, and polls status meanwhile. It prints one JSON line: seconds of the
-commit, and the reply times of status in seconds (median, p99, max), idle and during the commit.
+``python -m benchmarks.status`` reads a JSON line with a load, starts a server process that exports these
+records, lets it prepare and commit, and polls status meanwhile. It prints a JSON line with the seconds of the
+commit, and the reply times of status in seconds (median, p99, max) while idle and during the commit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POLL_SECONDS = 0.005
 
 
 class _Exporter(EpisodeParticipant):
-    """Exports records that were built before."""
+    """A participant that exports given records."""
 
     def __init__(self, given: list[Record]) -> None:
         super().__init__("agent-0", "agent")
@@ -42,7 +42,7 @@ class _Exporter(EpisodeParticipant):
 
 
 async def serve(shape: str, count: int) -> None:
-    """The server process: prints its port, ends with its standard input."""
+    """Run the server process: print its port, and end when standard input is closed."""
     app = web.Application()
     install(app, ControlPlane(_Exporter(list(Load(shape, count).records())), Settings(True, TOKEN)))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -54,6 +54,7 @@ async def serve(shape: str, count: int) -> None:
 
 
 async def measure(shape: str, count: int) -> dict[str, Any]:
+    """The seconds of a commit, and the reply times of status."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.status", "--serve", shape, str(count)),
         stdin=asyncio.subprocess.PIPE,
@@ -101,5 +102,5 @@ if __name__ == "__main__":
     if "--serve" in sys.argv:
         asyncio.run(serve(sys.argv[2], int(sys.argv[3])))
     else:
-        asked = Load(**json.loads(sys.stdin.readline()))
-        print(json.dumps(asyncio.run(measure(asked.shape, asked.count))))
+        request = Load(**json.loads(sys.stdin.readline()))
+        print(json.dumps(asyncio.run(measure(request.shape, request.count))))

@@ -1,4 +1,4 @@
-"""The rows as tables for people."""
+"""The rows as text tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cell = Callable[[Row], str]
 
 
 def show(rows: list[Row], console: Console) -> None:
-    """One table for each kind of row there is."""
+    """Print a table for each kind of row."""
     for title, cases, columns in _TABLES:
         chosen = [row for row in rows if row["case"] in cases]
         if chosen:
@@ -43,7 +43,7 @@ _COMPARED: dict[str, Cell] = {
 }
 _ONE: dict[str, Cell] = {
     "records": lambda row: f"{row['records']:,}",
-    "ms, opened anew": lambda row: _ms(row["seconds"]),
+    "ms, opening included": lambda row: _ms(row["seconds"]),
 }
 _STREAM: dict[str, Cell] = {
     "shape": lambda row: row["shape"],

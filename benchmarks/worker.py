@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: ``python -m benchmarks.worker`` reads a JSON line, prints one."""
+"""One measurement in its own process: ``python -m benchmarks.worker`` reads a JSON line and prints one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.sessions import Load
 
 
 def measure(case: str, method: str, load: Load) -> dict[str, Any]:
-    """Seconds, bytes on disk, and the peak of resident memory (bytes), also above what was there before."""
+    """The seconds, the bytes on disk, and the resident memory in bytes: its peak, and before the run."""
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".bench-") as name:
         directory = Path(name)
         if case == "one-record":
@@ -52,7 +52,7 @@ def _timed(run: Callable[[], object]) -> dict[str, Any]:
 
 
 def _one_record(directory: Path, load: Load) -> dict[str, Any]:
-    """Median seconds to open a checkpoint anew and decode one record of it."""
+    """The median seconds to open a checkpoint and decode one record."""
     peers.ckptfmt_commit(directory, load.records())
     chosen = random.Random(1).choices(range(load.count), k=21)
     times = []
@@ -65,7 +65,7 @@ def _one_record(directory: Path, load: Load) -> dict[str, Any]:
 
 
 def _stream(directory: Path, load: Load) -> dict[str, Any]:
-    """A commit of records that are built one by one: what it needs in all, whatever their number."""
+    """A commit of records that are built one by one: its total memory should not depend on their number."""
     found = _timed(lambda: peers.ckptfmt_commit(directory, load.records()))
     return {**found, "bytes": _stored(directory)}
 
@@ -75,7 +75,7 @@ def _stored(directory: Path) -> int:
 
 
 class _PeakMemory:
-    """The highest resident memory while the context runs, sampled every 2 ms. Bytes."""
+    """The peak resident memory in bytes during the block, sampled every 2 ms."""
 
     def __enter__(self) -> _PeakMemory:
         self.before = self.peak = _resident()
@@ -99,5 +99,5 @@ def _resident() -> int:
 
 
 if __name__ == "__main__":
-    asked = json.loads(sys.stdin.readline())
-    print(json.dumps(measure(asked["case"], asked["method"], Load(**asked["load"]))))
+    request = json.loads(sys.stdin.readline())
+    print(json.dumps(measure(request["case"], request["method"], Load(**request["load"]))))
