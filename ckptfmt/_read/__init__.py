@@ -1,1 +1,1 @@
-"""Reading and verifying what was published."""
+"""Reading and verifying published checkpoints."""

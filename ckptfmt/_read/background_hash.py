@@ -1,4 +1,7 @@
-"""SHA-256 beside the thread that reads: hashing gives up the interpreter, and takes as long as reading."""
+"""SHA-256 in a second thread.
+
+Hashing releases the interpreter lock and takes about as long as reading, so the two run at the same time.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, Self
 
-_PIECES_BEHIND: Final = 4
+_MAX_PENDING_PIECES: Final = 4
 
 
 class BackgroundHash:
-    """Like ``hashlib.sha256()``, but ``update`` returns at once, until it is a few pieces behind.
+    """Like ``hashlib.sha256()``, but ``update`` returns at once while few pieces are pending.
 
-    A context manager: its thread, which only a second piece starts, ends with the block.
+    A context manager: its thread ends with the block. The thread is only started for a second piece.
     """
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._is_empty = True
         self._thread: ThreadPoolExecutor | None = None
-        self._behind: deque[Future[None]] = deque()
+        self._pending: deque[Future[None]] = deque()
 
     def update(self, data: bytes) -> None:
+        """Hash ``data`` after everything before it. Waits while too many pieces are pending."""
         if self._is_empty:  # most files are one piece
             self._is_empty = False
             self._hash.update(data)
@@ -31,19 +35,21 @@ class BackgroundHash:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="ckptfmt-hash")
         try:
-            self._behind.append(self._thread.submit(self._hash.update, data))
-        except RuntimeError:  # no thread can be started: the interpreter is ending, or there are too many
+            self._pending.append(self._thread.submit(self._hash.update, data))
+        except RuntimeError:  # no thread can be started: the interpreter is shutting down, or at its limit
             self._wait(0)
             self._hash.update(data)
-        self._wait(_PIECES_BEHIND)
+        self._wait(_MAX_PENDING_PIECES)
 
     def hexdigest(self) -> str:
+        """The digest of all data so far."""
         self._wait(0)
         return self._hash.hexdigest()
 
-    def _wait(self, most: int) -> None:
-        while len(self._behind) > most:
-            self._behind.popleft().result()
+    def _wait(self, max_pending: int) -> None:
+        """Wait until at most ``max_pending`` pieces are pending."""
+        while len(self._pending) > max_pending:
+            self._pending.popleft().result()
 
     def __enter__(self) -> Self:
         return self
@@ -52,5 +58,5 @@ class BackgroundHash:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._thread is not None:
-            # Without waiting: the collector may find a forgotten reading in this very thread.
+            # No waiting: the garbage collector may close an abandoned iterator in this very thread.
             self._thread.shutdown(wait=False, cancel_futures=True)

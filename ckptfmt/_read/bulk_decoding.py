@@ -1,4 +1,4 @@
-"""Decoding many records, without what Python's garbage collector would cost."""
+"""Decoding many records without the cost of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -11,21 +11,36 @@ from ckptfmt._values.patches import Exact
 
 
 def payloads(records: Iterable[StoredRecord]) -> list[Exact]:
-    """The payloads of ``records``, decoded, in their order: of a participant (``payloads(part)``), of
-    ``part.read(scope)``, or of the handles of a restore.
+    """Decode the payloads of many records.
 
-    Meanwhile no automatic collection runs, in any thread, and afterwards none has to look at what was
-    decoded: for many small objects that is most of the time. Raises what reading and ``.payload`` raise; the
-    collector is then as it was before.
+    Automatic garbage collection is paused in all threads meanwhile, and afterwards it does not scan the
+    decoded objects again: with many small objects, collection would take most of the time. The state of the
+    collector is restored when the call returns or raises.
+
+    Args:
+        records: The records, such as a participant, ``part.read(scope)`` or the result of ``part.restore()``.
+
+    Returns:
+        The payloads, in the order of ``records``.
+
+    Raises:
+        BadCheckpoint: A record is damaged or missing.
+        StoreError: The store failed.
+
+    Example:
+        ::
+
+            values = ckptfmt.payloads(ckptfmt.open("run/step-1200")["agent-0"])
     """
     was_enabled = gc.isenabled()
     try:
-        if was_enabled:  # else somebody else pauses it, and will end that
+        if was_enabled:  # otherwise other code has paused it, and enables it again
             gc.disable()
         values = [record.payload for record in records]
         if was_enabled and gc.get_freeze_count() == 0:
-            # Young objects become old ones without being looked at: else the next allocation anywhere would
-            # look at all of them at once. In one step of C, so that no interrupt can come between the two.
+            # Moves young objects to the oldest generation without scanning them: otherwise the next
+            # allocation would scan all of them. Both calls run within one C call, so that no interrupt can
+            # come between them.
             list(map(operator.call, (gc.freeze, gc.unfreeze)))
         return values
     finally:

@@ -1,4 +1,4 @@
-"""A checkpoint as a person holds it: a mapping from participants' names to their records."""
+"""An opened checkpoint: a mapping from participant names to their records."""
 
 from __future__ import annotations
 
@@ -24,13 +24,23 @@ _NO_MARKS: Mapping[str, int] = MappingProxyType({})
 
 
 class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
-    """Participants by name. What only ``checkpoint.json`` says is None or empty where there is none.
+    """An opened checkpoint: a mapping from participant names to :class:`ckptfmt.ParticipantCheckpoint`.
 
-    :func:`ckptfmt.open` and :func:`ckptfmt.latest` make one. It pickles as its place: the process that gets
-    it opens the checkpoint again, and a :class:`ckptfmt.Conflict` says when another one lies there by then.
+    :func:`ckptfmt.open` and :func:`ckptfmt.latest` return one. For a cut, or a folder without
+    ``checkpoint.json``, everything that only ``checkpoint.json`` holds is None or empty.
+
+    A pickle holds the store and a digest, not the contents: unpickling opens the checkpoint again, and raises
+    :class:`ckptfmt.Conflict` when the folder holds another checkpoint by then.
 
     Attributes:
-        passed_over: Later checkpoints that are broken or incomplete; only :func:`ckptfmt.latest` sets it.
+        passed_over: Later checkpoints that are broken or incomplete. Only :func:`ckptfmt.latest` sets it.
+
+    Example:
+        ::
+
+            checkpoint = ckptfmt.open("run/step-1200")
+            for name, part in checkpoint.items():
+                print(name, part.kind, len(part))
     """
 
     def __init__(
@@ -57,12 +67,12 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
 
     @property
     def store(self) -> Store:
-        """The store whose place is the folder that was opened."""
+        """The store, at the folder that was opened."""
         return self._layout.store
 
     @property
     def layout(self) -> CheckpointLayout:
-        """Where its files lie."""
+        """The paths of its files."""
         return self._layout
 
     @property
@@ -76,50 +86,53 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
 
     @property
     def body(self) -> CheckpointBody | None:
-        """``checkpoint.json``; None for a cut, or a folder without one."""
+        """The contents of ``checkpoint.json``; None for a cut, or a folder without one."""
         return self._body
 
     @property
     def sequence(self) -> int | None:
+        """The number that orders the checkpoints of a run; None without ``checkpoint.json``."""
         return None if self._body is None else self._body.sequence
 
     @property
     def cut(self) -> str | None:
-        """The name of the cut's folder."""
+        """The name of the cut's folder; None when the checkpoint has no cut."""
         if self._body is not None:
             return None if self._body.cut is None else self._body.cut.name
         return None if self._cut is None else self._cut.name
 
     @property
     def episodes(self) -> tuple[str, ...]:
-        """Sorted capture keys of all that was saved (without ``checkpoint.json``: read from the indexes)."""
+        """The capture keys of all saved episodes, sorted. Without ``checkpoint.json``, reads the indexes."""
         if self._body is not None:
             return self._body.episodes
         return checked_keys(key for part in self.values() for key in part.episodes)
 
     @property
     def restarts(self) -> tuple[str, ...]:
+        """The capture keys of the episodes that no participant saved, sorted."""
         return () if self._body is None else self._body.restarts
 
     @property
     def marks(self) -> Mapping[str, int]:
+        """Rollout id to the attempt up to which the rollout is retired."""
         return _NO_MARKS if self._body is None else self._body.marks
 
     @property
     def state(self) -> Exact:
-        """The controller's state."""
+        """The controller's state; None without ``checkpoint.json``."""
         return None if self._body is None else self._body.state
 
     @property
     def digest(self) -> str | None:
-        """Inner digest of ``checkpoint.json``."""
+        """The inner digest of ``checkpoint.json``; None without one."""
         return None if self._body is None else self._body.digest
 
     def check_cut(self) -> None:
-        """Check the ``cut.json`` that ``checkpoint.json`` names.
+        """Read the ``cut.json`` that ``checkpoint.json`` names, and check it.
 
         Raises:
-            BadCheckpoint: It is damaged, missing, or of another checkpoint.
+            BadCheckpoint: It is damaged, missing, or belongs to another checkpoint.
             StoreError: The store failed.
         """
         if self._body is None or self._body.cut is None:
@@ -127,10 +140,16 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
         cut = load_cut(self._layout, digest=self._body.cut.digest)
         if cut.checkpoint_id != self._body.checkpoint_id:
             file = self._layout.cut_file
-            raise Damaged(f"{file}: it is the cut of another checkpoint", file=file)
+            raise Damaged(f"{file}: this cut belongs to another checkpoint", file=file)
 
     def __getitem__(self, name: str) -> ParticipantCheckpoint:
-        """One participant; its manifest is read and checked the first time.
+        """One participant. Its manifest is read and checked on the first access.
+
+        Args:
+            name: The participant name.
+
+        Returns:
+            The participant.
 
         Raises:
             NotFound: There is no such participant (also a KeyError).
@@ -138,8 +157,10 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
             StoreError: The store failed.
         """
         if name not in self._names:
-            there = f"it has {names_text(self._names)}" if self._names else "it has none"
-            raise NotFound(f"{self.url}: there is no participant {ascii(name)[:200]}; {there}")
+            known = names_text(self._names) if self._names else "no participants"
+            raise NotFound(
+                f"{self.url}: there is no participant {ascii(name)[:200]}; the checkpoint has {known}"
+            )
         part = self._loaded.get(name)
         if part is None:
             part = self._loaded[name] = self._load(name)
@@ -153,7 +174,7 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
         if reference is not None and self._body is not None:
             file = layout.manifest_file
             if part.kind != reference.kind:
-                raise Damaged(f"{file}: its kind is not the one that {CHECKPOINT_FILE} names", file=file)
+                raise Damaged(f"{file}: the kind is not the one that {CHECKPOINT_FILE} states", file=file)
             if part.manifest.checkpoint_id != self._body.checkpoint_id:
                 raise Damaged(f"{file}: it was written for another checkpoint", file=file)
         return part
@@ -171,10 +192,10 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
         return self.values()
 
     def verify(self) -> Report:
-        """Read and check every byte, and collect all that is wrong, not only the first.
+        """Read and check every byte, and collect all problems, not only the first.
 
         Returns:
-            The report.
+            The problems, and whether the checkpoint is complete.
 
         Raises:
             StoreError: The store failed.
@@ -199,18 +220,21 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
             if episodes is not None:
                 episodes = episodes.union(part.episodes)
         if self._body is not None and episodes is not None and sorted(episodes) != list(self._body.episodes):
-            message = f"{CHECKPOINT_FILE}: its episodes are not those of its participants"
+            message = f"{CHECKPOINT_FILE}: the episodes are not those of the participants"
             report.problems.append(Problem(CHECKPOINT_FILE, Damaged.code, message))
         return report
 
     @property
     def identity(self) -> str | None:
-        """A digest that tells it from another checkpoint in the same folder; None when nothing does."""
+        """The digest of the cut or of ``checkpoint.json``: another checkpoint in this folder has another one.
+
+        None without both files.
+        """
         return self._cut.digest if self._cut is not None else self.digest
 
     @property
     def limits(self) -> Limits:
-        """The limits that it is read with."""
+        """The limits that apply to reading it."""
         return self._limits
 
     def __repr__(self) -> str:

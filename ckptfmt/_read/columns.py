@@ -1,6 +1,6 @@
-"""Records as tables: Arrow, pandas, polars. One row a record.
+"""Records as Arrow, pandas and polars tables, one row per record.
 
-The libraries come with the extra ``frames`` and are imported only when a table is asked for.
+The libraries come with the extra ``frames`` and are imported only when a table is made.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ _BATCH_BYTES: Final = 32 * 1024 * 1024
 
 
 class RecordSource(Protocol):
-    """A participant's records, and what the columns say of the participant."""
+    """A participant as the tables need it: its name, its kind and its records."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The participant name."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """The kind of the participant."""
 
     def __iter__(self) -> Iterator[StoredRecord]: ...
 
 
 def row(part: RecordSource, record: StoredRecord) -> dict[str, Any]:
-    """One record as a row, by the names of :data:`COLUMNS`.
+    """One record as a row: the names of :data:`COLUMNS` to their values.
 
-    ``size`` is the bytes of the payload's text. ``payload`` is that text, strict JSON; what JSON cannot hold
-    (NaN, an integer beyond 64 bits …) stands in it as ``null`` and is listed in ``patches``, JSON text too,
-    as FORMAT.md says; None when there is none.
+    ``payload`` is the payload's text, strict JSON, and ``size`` its length in bytes. A value that JSON cannot
+    hold (NaN, an integer beyond 64 bits …) is ``null`` in the text and is listed in ``patches`` as FORMAT.md
+    specifies: JSON text as well, or None without patches.
     """
     payload = record.json_payload
     return {
@@ -63,9 +65,9 @@ def row(part: RecordSource, record: StoredRecord) -> dict[str, Any]:
 
 
 def json_line(part: RecordSource, record: StoredRecord) -> bytes:
-    """The same row as a line of JSON, with the payload as a JSON value instead of text.
+    """The row of :func:`row` as a line of JSON, with the payload as a JSON value instead of text.
 
-    ``patches`` stay text: their arrays mix types, which tools that give a column one type cannot read.
+    ``patches`` remain text: their arrays mix types, which tools with one type per column cannot read.
     """
     values = row(part, record)
     values["payload"] = orjson.Fragment(record.json_payload.data)
@@ -73,7 +75,7 @@ def json_line(part: RecordSource, record: StoredRecord) -> bytes:
 
 
 def arrow_schema() -> pyarrow.Schema:
-    """The types of the columns. Raises :class:`MissingLibrary` when pyarrow is missing."""
+    """The types of the columns. Raises :class:`MissingLibrary` without pyarrow."""
     arrow = library("pyarrow")
     text, number = arrow.string(), arrow.int64()
     types = {
@@ -89,10 +91,11 @@ def arrow_schema() -> pyarrow.Schema:
 
 
 def batches(parts: Iterable[RecordSource]) -> Iterator[pyarrow.RecordBatch]:
-    """The records of these participants, verified as they are read, in batches of about 32 MiB.
+    """The records of these participants as record batches of about 32 MiB.
 
-    Raises what reading raises, at the latest after the last batch of a participant, and
-    :class:`MissingLibrary` when pyarrow is missing.
+    Records are verified while they are read. Damage is raised at the latest after the last batch of a
+    participant. Raises :class:`BadCheckpoint`, :class:`StoreError`, and :class:`MissingLibrary` without
+    pyarrow.
     """
     library("pyarrow")  # before anything is read
     rows: list[dict[str, Any]] = []
@@ -118,27 +121,27 @@ def _batch(rows: list[dict[str, Any]]) -> pyarrow.RecordBatch:
 
 
 class Columns(ABC):
-    """Records as tables: of all participants of a checkpoint, or of one participant."""
+    """Tables of records: of all participants of a checkpoint, or of one participant."""
 
     __slots__ = ()
 
     @abstractmethod
     def _record_sources(self) -> Iterable[RecordSource]:
-        """What the rows of the tables are made of."""
+        """The participants whose records are the rows of the tables."""
 
     def to_arrow(self) -> pyarrow.Table:
-        """All records as a table in memory, one row a record.
+        """All records as an Arrow table in memory, one row per record.
 
-        Columns: participant, kind, episode (capture key), rollout_id, attempt, boundary (may be null),
-            schema, references (list of strings), size (bytes of the payload's text), payload (JSON text) and
-            patches. What JSON cannot hold (NaN, an integer beyond 64 bits) stands in the payload as ``null``
-            and is listed in ``patches``, which is JSON text too, or null.
+        The columns are ``participant``, ``kind``, ``episode`` (the capture key), ``rollout_id``, ``attempt``,
+        ``boundary`` (may be null), ``schema``, ``references`` (a list of strings), ``size`` (bytes of the
+        payload's text), ``payload`` (JSON text) and ``patches`` (JSON text or null). A value that JSON cannot
+        hold (NaN, an integer beyond 64 bits) is ``null`` in the payload and is listed in ``patches``.
 
         Returns:
-            The table.
+            The table, in the order of the participants and of their records.
 
         Raises:
-            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            BadCheckpoint: A file of the checkpoint is damaged or missing.
             MissingLibrary: pyarrow is not installed.
             StoreError: The store failed.
         """
@@ -147,13 +150,15 @@ class Columns(ABC):
         )
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table of :meth:`to_arrow` for pandas; ``boundary`` is of the nullable type ``Int64``.
+        """The table of :meth:`to_arrow` as a pandas data frame.
+
+        Integer columns have the nullable type ``Int64``.
 
         Returns:
-            The table.
+            The data frame.
 
         Raises:
-            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            BadCheckpoint: A file of the checkpoint is damaged or missing.
             MissingLibrary: pandas or pyarrow is not installed.
             StoreError: The store failed.
         """
@@ -162,13 +167,13 @@ class Columns(ABC):
         return self.to_arrow().to_pandas(types_mapper=nullable.get)
 
     def to_polars(self) -> polars.DataFrame:
-        """The table of :meth:`to_arrow` for polars.
+        """The table of :meth:`to_arrow` as a polars data frame.
 
         Returns:
-            The table.
+            The data frame.
 
         Raises:
-            BadCheckpoint: A record, or what leads to it, is damaged or missing.
+            BadCheckpoint: A file of the checkpoint is damaged or missing.
             MissingLibrary: polars or pyarrow is not installed.
             StoreError: The store failed.
         """
@@ -178,7 +183,7 @@ class Columns(ABC):
 
 
 def library(name: str) -> Any:
-    """Import an optional library that the extra ``frames`` brings. Raises :class:`MissingLibrary`."""
+    """Import an optional library of the extra ``frames``. Raises :class:`MissingLibrary`."""
     try:
         return importlib.import_module(name)
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Reading an index from a store: all of it in one pass, or only the block that can hold one record."""
+"""Reading an index: the whole index in one pass, or only the block that can hold one record."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ from ckptfmt._model.layout import ParticipantLayout
 from ckptfmt._model.manifest import Manifest
 
 _FIRST_READ: Final = 64 * KIB
-_BLOCKS_KEPT: Final = 4
-
-
+_CACHED_BLOCKS: Final = 4
 _IF_MISSING: Final = "the index file is missing"
 
 
 def read_index(layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> Rows:
-    """The whole index of a participant, every byte of it checked, and compared with the manifest.
+    """Read the whole index of a participant, check every byte, and compare it with the manifest.
 
-    The rows come sorted by place: in the order in which the records were written. Raises :class:`Incomplete`,
+    The rows are returned in the order in which the records were written. Raises :class:`Incomplete`,
     :class:`Damaged`, :class:`StoreError`.
     """
     file = layout.file(manifest.index)
     rows = Rows()
     with layout.open(manifest.index, _IF_MISSING) as stored:
 
-        def more(start: int, length: int) -> bytes:
+        def read_next(start: int, length: int) -> bytes:
             return stored.read(length)
 
-        head, taken = _read_head(more, file, manifest, limits)
+        head, buffered = _read_head(read_next, file, manifest, limits)
         expected = head.size + head.blocks_size
         if stored.size != expected:
             how = "is cut short" if stored.size < expected else "has bytes added"
             raise Damaged(f"{file}: the file {how}: {stored.size} bytes, not {expected}", file=file)
         for number, length in enumerate(head.length):
-            if len(taken) < length:
-                taken += stored.read(length - len(taken))
-            rows.extend(parse_block(taken[:length], number, head, file, limits))
-            taken = taken[length:]
+            if len(buffered) < length:
+                buffered += stored.read(length - len(buffered))
+            rows.extend(parse_block(buffered[:length], number, head, file, limits))
+            buffered = buffered[length:]
     rows = rows.by_place()
     check_layout(rows, manifest, file)
     return rows
 
 
-class Lookup:
-    """Finds the row of one episode. Keeps the head, and the few blocks that were asked for last."""
+class RowFinder:
+    """Finds the index row of one episode. Caches the head and the most recently used blocks.
+
+    Can be used by several threads.
+    """
 
     def __init__(self, layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> None:
         self._layout = layout
@@ -60,12 +61,12 @@ class Lookup:
         self._file = layout.file(manifest.index)
         self._limits = limits
         self._head: Head | None = None
-        self._after_head = b""  # what the first read brought besides
+        self._after_head = b""  # bytes of the first blocks that were read together with the head
         self._blocks: OrderedDict[int, Rows] = OrderedDict()
-        self._lock = threading.Lock()  # of _blocks: several threads may look things up
+        self._lock = threading.Lock()  # guards _blocks
 
     def find(self, key: str) -> tuple[Rows, int] | None:
-        """The block that holds the row of this capture key, and its number there.
+        """Find the row of a capture key: its block, and the number of the row in it. None without a row.
 
         Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
         """
@@ -97,25 +98,28 @@ class Lookup:
         rows = parse_block(data, number, head, self._file, self._limits)
         with self._lock:
             self._blocks[number] = rows
-            if len(self._blocks) > _BLOCKS_KEPT:
+            if len(self._blocks) > _CACHED_BLOCKS:
                 self._blocks.popitem(last=False)
         return rows
 
 
 def _read_head(
-    more: Callable[[int, int], bytes], file: str, manifest: Manifest, limits: Limits
+    read_range: Callable[[int, int], bytes], file: str, manifest: Manifest, limits: Limits
 ) -> tuple[Head, bytes]:
-    """The head, and the bytes after it that were read besides. ``more`` reads on from a place."""
+    """Read the head. Returns it with the bytes behind it that the same reads returned.
+
+    ``read_range`` takes a start and a length; the ranges follow one another from 0.
+    """
     limit = limits.index_head_bytes
     data, size = b"", _FIRST_READ
     while True:
         length = min(size, limit + 1) - len(data)
-        piece = more(len(data), length)
+        piece = read_range(len(data), length)
         data += piece
         if b"\n" in piece or len(piece) < length or len(data) > limit:
             break
         size *= 16
-    end = data.find(b"\n") + 1 or len(data)  # without a line feed it was cut short: parsing says how
+    end = data.find(b"\n") + 1 or len(data)  # no line feed: the file is cut short, and parsing reports it
     if end > limit:
         raise Damaged(f"{file}: its first line is longer than {limit} bytes", file=file)
     return parse_head(data[:end], file, manifest, limits), data[end:]

@@ -1,4 +1,4 @@
-"""One checkpoint of a run, as a listing shows it."""
+"""One checkpoint in the listing of a run."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ State: TypeAlias = Literal["complete", "incomplete", "broken", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One checkpoint of a run. What is not known of an incomplete or broken one is None.
+    """One checkpoint in the listing of a run. Unknown values of an incomplete or broken one are None.
 
     Attributes:
         name: The name of its folder in the run.
-        url: Its folder.
-        state: ``complete``: ``checkpoint.json`` is there, and every file that it leads to has its right name
-            and size (only :func:`ckptfmt.verify` reads them). ``incomplete``: it was never finished, or is
-            being written now. ``broken``: something of it is damaged or missing. ``unreadable``: the store
-            failed; only the command ``ckptfmt ls`` says that of one checkpoint among others, elsewhere the
-            error is raised.
+        url: The URL of its folder.
+        state: ``complete``: ``checkpoint.json`` exists, and every file that belongs to the checkpoint exists
+            and has the stated size (only :func:`ckptfmt.verify` checks the bytes). ``incomplete``: it was
+            never finished, or is being written now. ``broken``: a file is damaged or missing.
+            ``unreadable``: the store failed. Only the command ``ckptfmt ls`` shows this state; functions
+            raise the error instead.
         checkpoint_id: Its id.
-        sequence: Its place in the order of the run's checkpoints.
-        participants: How many participants it has.
-        episodes: How many episodes it holds.
-        size: Bytes of its records as stored.
-        reason: Why it is not complete.
-        modified: When ``checkpoint.json`` was written, else the newest file of it: seconds since 1970 by the
-            store's clock.
+        sequence: The number that orders the checkpoints of a run.
+        participants: The number of participants.
+        episodes: The number of saved episodes.
+        size: Stored bytes of its records.
+        reason: Why it is not complete; None when it is.
+        modified: When ``checkpoint.json`` was written, or without one the newest file, in seconds since 1970
+            by the store's clock.
         is_link: Whether its folder is a link.
     """
 

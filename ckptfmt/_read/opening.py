@@ -1,4 +1,4 @@
-"""Opening what a URL names: a checkpoint, a cut, or a folder that a writer alone wrote."""
+"""Opening a checkpoint, a cut, or a folder that only a writer wrote to."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ckptfmt.stores import Entry, Store, Url, choose_store
 
 
 def open_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
-    """Open a checkpoint, one cut of it, or a folder that :func:`ckptfmt.create` alone wrote.
+    """Open a checkpoint, one cut of it, or a folder that only :func:`ckptfmt.create` wrote to.
 
-    ``checkpoint.json`` and ``cut.json`` are read and checked now (two reads, whatever lies beside them),
-    manifests when a participant is asked for.
+    ``checkpoint.json`` and ``cut.json`` are read and checked now: two reads, however many other files the
+    folder holds. The manifest of a participant is read on the first access to the participant.
 
     Args:
-        url: The folder.
-        limits: The most that reading may cost.
+        url: The folder of the checkpoint.
+        limits: Limits for reading files that others wrote.
 
     Returns:
         The checkpoint.
@@ -39,8 +39,8 @@ def open_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
     Raises:
         NotFound: There is no checkpoint.
         Incomplete: The checkpoint was not completed.
-        Damaged: What was read is not what was written.
-        Unsupported: It needs another version of ckptfmt.
+        Damaged: ``checkpoint.json`` or ``cut.json`` was changed after writing.
+        Unsupported: The checkpoint needs another version of ckptfmt.
         StoreError: The store failed.
 
     Example:
@@ -55,64 +55,63 @@ def open_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
 
 
 def find_checkpoint(store: Store, limits: Limits) -> Checkpoint:
-    """Like :func:`open_checkpoint`, but without reading the cut that ``checkpoint.json`` names.
+    """Like :func:`open_checkpoint`, but does not read the ``cut.json`` that ``checkpoint.json`` names.
 
-    One read where there is a ``checkpoint.json``, one more for a cut's own folder; else one walk through the
-    folder.
+    Costs one read for a folder with ``checkpoint.json``, otherwise a second read and a walk over the folder.
     """
     layout = CheckpointLayout(store)
     try:
         body = load_checkpoint_body(layout, limits)
     except Incomplete:
-        return _without_checkpoint_file(store, limits)
+        return _open_without_checkpoint_file(store, limits)
     return Checkpoint(CheckpointLayout(store, body.cut.name if body.cut else None), limits, body=body)
 
 
-def _without_checkpoint_file(store: Store, limits: Limits) -> Checkpoint:
+def _open_without_checkpoint_file(store: Store, limits: Limits) -> Checkpoint:
     layout = CheckpointLayout(store)
     try:
         cut = load_cut(layout)
     except Incomplete:
         cut = None
-    entries = list(_everything_below(store, ""))
+    entries = list(_walk_with_links(store, ""))
     if cut is not None:
-        return Checkpoint(layout, limits, cut=cut, names=_participants_in(store, entries))
+        return Checkpoint(layout, limits, cut=cut, names=_find_participants(store, entries))
     if any(_is_in_a_child(entry, CUT_FILE) for entry in entries):
         raise Incomplete(
             f"{CHECKPOINT_FILE}: there is none in {store.url}, only cuts: the checkpoint was not completed; "
-            "open a cut's folder to look at what it holds",
+            "to see what a cut holds, open the folder of the cut",
             file=CHECKPOINT_FILE,
         )
-    names = _participants_in(store, entries)
+    names = _find_participants(store, entries)
     if not names:
-        raise _nothing_here(store, entries)
+        raise _not_a_checkpoint(store, entries)
     return Checkpoint(layout, limits, names=names)
 
 
-def _everything_below(store: Store, folder: str) -> Iterator[Entry]:
-    """All entries, also behind links to folders that may be participants."""
-    # A circle of links ends where the path is too long for a name of a participant.
+def _walk_with_links(store: Store, folder: str) -> Iterator[Entry]:
+    """All entries, including those behind links to folders that may be participants."""
+    # A cycle of links ends where the path is too long for a participant name.
     for entry in store.walk(folder):
         yield entry
         if entry.is_link and entry.is_folder and is_participant_name(entry.path):
-            yield from _everything_below(store, entry.path)
+            yield from _walk_with_links(store, entry.path)
 
 
 def _is_in_a_child(entry: Entry, name: str) -> bool:
     return entry.name == name and entry.path.count("/") == 1
 
 
-def _participants_in(store: Store, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """The names of the participants that committed in a folder, found by looking."""
-    others = [_folder_of(each) for each in entries if each.name in (CHECKPOINT_FILE, CUT_FILE)]
+def _find_participants(store: Store, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """The names of the participants that committed in a folder, found without ``checkpoint.json``."""
+    nested = [_folder_of(each) for each in entries if each.name in (CHECKPOINT_FILE, CUT_FILE)]
     found = []
     for entry in entries:
         folder = _folder_of(entry)
         if entry.name != MANIFEST_FILE or not is_participant_name(folder):
             continue
-        if any(other and f"{folder}/".startswith(f"{other}/") for other in others):
-            continue  # it belongs to that checkpoint or cut
-        if "/" not in folder or not _belongs_further_down(store, folder):
+        if any(other and f"{folder}/".startswith(f"{other}/") for other in nested):
+            continue  # it belongs to the checkpoint or cut in that folder
+        if "/" not in folder or not _belongs_to_nested_folder(store, folder):
             found.append(folder)
     return tuple(sorted(found, key=lambda name: name.split("/")))
 
@@ -125,22 +124,22 @@ def _may_hold_records(folder: str) -> bool:
     return not folder or ("/" not in folder and is_participant_name(folder))
 
 
-def _belongs_further_down(store: Store, folder: str) -> bool:
-    """Whether the manifest in this folder is that of a participant of some folder between ours and it."""
+def _belongs_to_nested_folder(store: Store, folder: str) -> bool:
+    """Whether the manifest in ``folder`` belongs to a participant of a folder below the opened one."""
     file = f"{folder}/{MANIFEST_FILE}"
     try:
         data = CheckpointLayout(store).participant(folder).read(MANIFEST_FILE, DEFAULT_LIMITS.manifest_bytes)
         manifest = parse_manifest(data, file)
     except BadCheckpoint:
-        return False  # to be reported when it is opened
+        return False  # reported when the participant is opened
     return folder.endswith(f"/{manifest.participant}")
 
 
-def _nothing_here(store: Store, entries: Sequence[Entry]) -> NotFound | Incomplete:
+def _not_a_checkpoint(store: Store, entries: Sequence[Entry]) -> NotFound | Incomplete:
     if any(entry.path == MANIFEST_FILE for entry in entries):
         return NotFound(f"{store.url}: this is the folder of one participant; open the folder above it")
     if any(_is_in_a_child(entry, CHECKPOINT_FILE) for entry in entries):
-        return NotFound(f"{store.url}: this folder holds checkpoints and is none itself; name one of them")
+        return NotFound(f"{store.url}: this is a folder that holds checkpoints; open one of them")
     if any(holds_records(entry.name) and _may_hold_records(_folder_of(entry)) for entry in entries):
         return Incomplete(
             f"{MANIFEST_FILE}: there is none in {store.url}, only records: nothing was committed",
@@ -149,19 +148,19 @@ def _nothing_here(store: Store, entries: Sequence[Entry]) -> NotFound | Incomple
     return NotFound(f"{store.url}: there is no checkpoint")
 
 
-def _reopened(
+def _reopen(
     store: Store, identity: str | None, limits: Limits, passed_over: tuple[Listed, ...]
 ) -> Checkpoint:
     checkpoint = open_checkpoint(store, limits=limits)
     if checkpoint.identity != identity:
-        raise Conflict(f"{store.url}: this is not the checkpoint that was pickled; another one was put there")
+        raise Conflict(f"{store.url}: the folder holds another checkpoint than the one that was pickled")
     checkpoint.passed_over = passed_over
     return checkpoint
 
 
-def _reduced(checkpoint: Checkpoint) -> tuple[object, ...]:
-    return _reopened, (checkpoint.store, checkpoint.identity, checkpoint.limits, checkpoint.passed_over)
+def _reduce(checkpoint: Checkpoint) -> tuple[object, ...]:
+    return _reopen, (checkpoint.store, checkpoint.identity, checkpoint.limits, checkpoint.passed_over)
 
 
-# A pickled checkpoint is its place: whoever gets it opens it again. The class itself does not know how.
-copyreg.pickle(Checkpoint, _reduced)  # type: ignore[arg-type]  # the stubs want a tuple of another shape
+# Unpickling opens the checkpoint again. Registered here: the module of the class cannot import this one.
+copyreg.pickle(Checkpoint, _reduce)  # type: ignore[arg-type]  # the stubs want a tuple of another shape

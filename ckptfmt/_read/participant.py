@@ -1,4 +1,4 @@
-"""One participant of a checkpoint, as a person or a server holds it."""
+"""One opened participant of a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ckptfmt._model.layout import CheckpointLayout, ParticipantLayout
 from ckptfmt._model.manifest import Manifest, check_manifest_is_for, parse_manifest
 from ckptfmt._model.names import MANIFEST_FILE, check_participant_name
 from ckptfmt._read.columns import Columns, RecordSource
-from ckptfmt._read.index_reader import Lookup, read_index
+from ckptfmt._read.index_reader import RowFinder, read_index
 from ckptfmt._read.report import Problem
 from ckptfmt._read.segment_reader import Row, read_rows
 from ckptfmt._read.stored_record import Place, StoredRecord, place_of
@@ -23,19 +23,21 @@ from ckptfmt._text import count_text, printable
 from ckptfmt.stores import Url, choose_store
 
 Key: TypeAlias = str | EpisodeId
-"""An episode: its capture key, or its id."""
+"""An episode: its capture key, or its :class:`ckptfmt.EpisodeId`."""
 
 
 def open_participant(
     directory_url: Url, name: str, *, digest: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> ParticipantCheckpoint:
-    """Open one participant of a cut, without ``checkpoint.json``. Its manifest is read and checked now.
+    """Open one participant of a cut without reading ``checkpoint.json``.
+
+    The manifest of the participant is read and checked now.
 
     Args:
-        directory_url: The folder that holds the participants' folders.
-        name: The participant.
-        digest: The inner digest that its manifest must have, as ``checkpoint.json`` names it.
-        limits: The most that reading may cost.
+        directory_url: The folder that holds the folders of the participants.
+        name: The participant name.
+        digest: The inner digest that the manifest must have, as ``checkpoint.json`` states it. None: any.
+        limits: Limits for reading files that others wrote.
 
     Returns:
         The participant.
@@ -43,9 +45,10 @@ def open_participant(
     Raises:
         NotFound: There is no such participant.
         Incomplete: It has no manifest.
-        Damaged: The manifest is not what was written.
+        Damaged: The manifest was changed after writing, or does not have the digest.
         Unsupported: It needs another version of ckptfmt.
-        InvalidId: ``name`` names no participant.
+        InvalidId: ``name`` is not a valid participant name.
+        TypeError: ``digest`` is neither a str nor None.
         StoreError: The store failed.
     """
     check_participant_name(name)
@@ -58,9 +61,9 @@ def open_participant(
 def load_participant(
     layout: ParticipantLayout, name: str, *, digest: str | None, limits: Limits
 ) -> ParticipantCheckpoint:
-    """Like :func:`open_participant`."""
+    """Like :func:`open_participant`, for a layout and a valid name."""
     file = layout.manifest_file
-    missing = f"there is no manifest: participant {name} did not commit, or was not copied whole"
+    missing = f"there is no manifest: participant {name} did not commit, or its files were not all copied"
     try:
         data = layout.read(MANIFEST_FILE, limits.manifest_bytes, missing)
     except Incomplete as error:
@@ -73,49 +76,62 @@ def load_participant(
 
 
 class ParticipantCheckpoint(Columns, NotebookDisplay):
-    """The records of one participant. Iterating reads and verifies all of them, in the order written.
+    """One opened participant. Iterating reads and verifies all records, in the order written.
 
-    It pickles, for another process that reaches the store: its manifest goes along, and no record.
+    A pickle holds the store and the manifest, and no records. Another process can use it if it reaches the
+    store.
 
     Attributes:
-        manifest: What the participant published.
+        manifest: The manifest of the participant.
+
+    Example:
+        ::
+
+            part = ckptfmt.open("run/step-1200")["agent-0"]
+            for record in part:
+                print(record.episode, record.boundary, record.payload)
+            print(part["17-0"].payload)
     """
 
     def __init__(self, layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> None:
         self.manifest = manifest
         self._layout = layout
         self._limits = limits
-        self._lookup = Lookup(layout, manifest, limits)
+        self._row_finder = RowFinder(layout, manifest, limits)
 
     @property
     def name(self) -> str:
+        """The participant name."""
         return self.manifest.participant
 
     @property
     def kind(self) -> str:
+        """The kind of the participant, such as ``agent``."""
         return self.manifest.kind
 
     @property
     def digest(self) -> str:
-        """Inner digest of ``manifest.json``."""
+        """The inner digest of ``manifest.json``."""
         return self.manifest.digest
 
     @property
     def episodes(self) -> tuple[str, ...]:
-        """The capture keys, in the order written (from the index: no record is read)."""
+        """The capture keys, in the order written. Reads the index and no records."""
         return tuple(self.index.episode)
 
     @cached_property
     def index(self) -> Rows:
-        """The whole index, in the order written, checked against the manifest.
+        """The whole index, in the order written, read on the first access and checked against the manifest.
 
-        Raises :class:`Damaged`, :class:`StoreError`.
+        Raises:
+            BadCheckpoint: The index is damaged or missing.
+            StoreError: The store failed.
         """
         return read_index(self._layout, self.manifest, self._limits)
 
     def _find(self, key: str) -> Place | None:
-        """The place of one episode's record: of the index, only its head and one block are read."""
-        found = self._lookup.find(key)
+        """The place of one episode's record. Reads only the head and one block of the index."""
+        found = self._row_finder.find(key)
         return None if found is None else place_of(*found, self.manifest, self._layout)
 
     def __len__(self) -> int:
@@ -128,9 +144,19 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         return self._find(str(key)) is not None
 
     def __getitem__(self, key: Key) -> StoredRecord:
-        """The record of one episode: a block of the index and one range read, all of it checked.
+        """The record of one episode. Reads one block of the index and one range, and checks both.
 
-        Raises :class:`NotFound` (also a KeyError), :class:`InvalidId`, :class:`Damaged`, :class:`StoreError`.
+        Args:
+            key: The episode.
+
+        Returns:
+            The record.
+
+        Raises:
+            NotFound: The participant has no such record (also a KeyError).
+            InvalidId: ``key`` is not a valid capture key.
+            BadCheckpoint: The record or its row of the index is damaged or missing.
+            StoreError: The store failed.
         """
         return StoredRecord(self._place(key).fetch(self._limits).line)
 
@@ -142,14 +168,24 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         return place
 
     def read(self, scope: Iterable[Key] | None = None) -> Iterator[StoredRecord]:
-        """The records in ``scope`` (None: all), in the order written, while the whole participant is
-        verified.
+        """Read records, and verify the whole participant at the same time.
 
-        What is in scope and not here is left out. Raises :class:`Damaged` at the latest when the last
-        record has been read, so records are trusted only when the iterator ended; :class:`InvalidId` for
-        a key in scope.
+        Damage is raised at the latest after the last record, so records can be trusted only once the
+        iterator has ended.
+
+        Args:
+            scope: The episodes to return; None: all. Episodes without a record are ignored.
+
+        Returns:
+            An iterator over the records, in the order written.
+
+        Raises:
+            InvalidId: ``scope`` holds an invalid capture key.
+            TypeError: ``scope`` is not an iterable of keys.
+            BadCheckpoint: The participant is damaged, or files are missing.
+            StoreError: The store failed.
         """
-        keys = None if scope is None else frozenset(map(as_capture_key, _listed("scope", scope)))
+        keys = None if scope is None else frozenset(map(as_capture_key, _check_is_several("scope", scope)))
         return (
             StoredRecord(checked.line)
             for row, checked in self._rows()
@@ -157,13 +193,24 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         )
 
     def restore(self, rollouts: Collection[str], memory_budget: int) -> list[StoredRecord]:
-        """The records of these rollouts, whatever their attempt; the whole participant is verified in one
-        pass.
+        """Read the records of these rollouts at any attempt, and verify the whole participant in one pass.
 
-        Payloads are kept until they fill ``memory_budget`` bytes; the records after that keep only their
-        place and read it again, checked, each time their payload is asked for. Raises like :meth:`read`.
+        Records hold their payloads until these reach ``memory_budget`` bytes. Later records hold only their
+        place, and read and check their bytes again on each access to the payload.
+
+        Args:
+            rollouts: The rollout ids. Rollouts without a record are ignored.
+            memory_budget: The most bytes of payloads to hold in memory.
+
+        Returns:
+            The records, in the order written.
+
+        Raises:
+            TypeError: ``rollouts`` is not an iterable of ids.
+            BadCheckpoint: The participant is damaged, or files are missing.
+            StoreError: The store failed.
         """
-        wanted = frozenset(_listed("rollouts", rollouts))
+        wanted = frozenset(_check_is_several("rollouts", rollouts))
         records: list[StoredRecord] = []
         kept = 0
         rollouts_of_rows = rollouts_of(self.index.episode)
@@ -181,11 +228,32 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         return records
 
     def line(self, key: Key) -> bytes:
-        """The stored line of one episode, with its line feed. Raises like ``[key]``."""
+        """The stored line of one episode.
+
+        Args:
+            key: The episode.
+
+        Returns:
+            The line, line feed included.
+
+        Raises:
+            NotFound: The participant has no such record (also a KeyError).
+            InvalidId: ``key`` is not a valid capture key.
+            BadCheckpoint: The record or its row of the index is damaged or missing.
+            StoreError: The store failed.
+        """
         return self._place(key).fetch(self._limits).data
 
     def lines(self) -> Iterator[bytes]:
-        """Every stored line, in the order written, verified like :meth:`read`."""
+        """Read all stored lines, and verify the whole participant at the same time, like :meth:`read`.
+
+        Returns:
+            An iterator over the lines, in the order written, line feeds included.
+
+        Raises:
+            BadCheckpoint: The participant is damaged, or files are missing.
+            StoreError: The store failed.
+        """
         return (row.checked.data for row in self._rows())
 
     def _rows(self) -> Iterator[Row]:
@@ -195,16 +263,20 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         return (self,)
 
     def verify(self) -> list[Problem]:
-        """Everything that is wrong with this participant: every byte is read, every payload decoded.
+        """Read every byte, decode every payload, and collect all problems.
 
-        Never raises for damage; raises :class:`StoreError` when the store cannot be read.
+        Returns:
+            The problems; empty when every byte is what was written. Damage is never raised.
+
+        Raises:
+            StoreError: The store failed.
         """
         problems: list[Problem] = []
 
         def note(error: BadCheckpoint) -> None:
             problems.append(Problem.of(error, self._layout.manifest_file))
 
-        self.__dict__.pop("index", None)  # every byte is read now, whatever was read before
+        self.__dict__.pop("index", None)  # the index is read again, although it may be cached
         try:
             index = self.index
         except BadCheckpoint as error:
@@ -229,12 +301,12 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
 
 
 def as_capture_key(key: Key) -> str:
-    """``key`` as a capture key. Raises :class:`InvalidId` when it names no rollout and attempt."""
+    """``key`` as a capture key. Raises :class:`InvalidId` when it is not a valid one."""
     return key.capture_key if isinstance(key, EpisodeId) else EpisodeId.from_capture_key(key).capture_key
 
 
-def _listed(argument: str, keys: Iterable[Key]) -> Iterable[Key]:
-    """A string is an iterable of strings too: taken apart, each character would be a key."""
+def _check_is_several(argument: str, keys: Iterable[Key]) -> Iterable[Key]:
+    """Refuse a single key: a string is an iterable of strings, so each character would be taken as a key."""
     if isinstance(keys, str | bytes | EpisodeId) or not isinstance(keys, Iterable):
         raise wrong_type(argument, "several keys, such as a list of them", keys)
     return keys

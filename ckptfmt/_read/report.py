@@ -1,4 +1,4 @@
-"""What a verification found."""
+"""The result of a verification."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Problem:
     """One thing that is wrong with a checkpoint.
 
     Attributes:
-        file: The file, relative to the URL that was verified.
+        file: The path of the file, relative to the URL that was verified.
         code: The code of the error: ``damaged``, ``incomplete`` or ``unsupported``.
-        message: What is wrong with it.
+        message: A description for people.
     """
 
     file: str
@@ -24,11 +24,11 @@ class Problem:
 
     @classmethod
     def of(cls, error: BadCheckpoint, file: str) -> Problem:
-        """The problem that an error describes.
+        """Make a problem from an error.
 
         Args:
             error: The error.
-            file: The file that it is about, where the error itself does not say.
+            file: The file of the problem, for an error without a ``file`` of its own.
 
         Returns:
             The problem.
@@ -38,12 +38,12 @@ class Problem:
 
 @dataclass(slots=True)
 class Report(NotebookDisplay):
-    """The result of a verification; it is true when every byte is what was written.
+    """The result of a verification. It is true when every byte is what was written.
 
     Attributes:
-        problems: Everything that is wrong.
-        complete: Whether there is a ``checkpoint.json`` that could be read. Without one, as in a cut or in
-            what :func:`ckptfmt.create` alone wrote, nothing says which participants there have to be.
+        problems: All problems.
+        complete: Whether there is a readable ``checkpoint.json``. Without one, as in a cut or in a folder
+            that only :func:`ckptfmt.create` wrote to, the list of participants cannot be checked.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Report(NotebookDisplay):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     def __bool__(self) -> bool:

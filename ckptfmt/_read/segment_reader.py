@@ -1,5 +1,7 @@
-"""One pass over a participant's segments: every stored byte is read, hashed and compared, in bounded
-memory."""
+"""One pass over the segments of a participant.
+
+Every stored byte is read, hashed and compared with the index, in bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,23 @@ from ckptfmt._read.zstd_frame import unpack_frame
 from ckptfmt.stores import OpenFile
 
 OnProblem = Callable[[BadCheckpoint], None]
-"""Takes one problem. It may raise it, which ends the pass, or note it, and the pass goes on where it can."""
+"""Called with each problem. It may raise it, which ends the pass, or record it; then the pass continues."""
 
-_PIECE: Final = 1024 * 1024
+_GROUP_BYTES: Final = 1024 * 1024
 
 
 class Row(NamedTuple):
-    """One record of the pass: its row in the index, and its line."""
+    """One record: the number of its row in the index, and its line."""
 
     number: int
     checked: CheckedLine
 
 
-class _Run(NamedTuple):
-    """Rows ``first`` to ``end`` of a segment whose bytes are read together: a frame, or many lines."""
+class _RowGroup(NamedTuple):
+    """Rows ``first`` to ``end`` of a segment, which are read together: the rows of a frame, or many lines.
+
+    ``end`` is exclusive; ``stored`` and ``plain`` are the bytes before and after unpacking.
+    """
 
     first: int
     end: int
@@ -42,39 +47,43 @@ class _Run(NamedTuple):
     plain: int
 
 
-def _runs_of_lines(rows: Rows) -> Iterator[_Run]:
-    """Lines that lie one after the other, a mebibyte at a time."""
+def _group_lines(rows: Rows) -> Iterator[_RowGroup]:
+    """Groups of about one mebibyte of uncompressed lines."""
     ends = list(accumulate(rows.length))
     first = start = 0
     while first < len(ends):
-        last = min(bisect_left(ends, start + _PIECE, first), len(ends) - 1)
+        last = min(bisect_left(ends, start + _GROUP_BYTES, first), len(ends) - 1)
         size = ends[last] - start
-        yield _Run(first, last + 1, size, size)
+        yield _RowGroup(first, last + 1, size, size)
         first, start = last + 1, ends[last]
 
 
-def _runs_of_frames(rows: Rows) -> Iterator[_Run]:
+def _group_frames(rows: Rows) -> Iterator[_RowGroup]:
+    """One group for each frame."""
     first = 0
     while first < len(rows):
         end = bisect_right(rows.offset, rows.offset[first], first)
-        yield _Run(first, end, rows.stored[first], sum(rows.length[first:end]))
+        yield _RowGroup(first, end, rows.stored[first], sum(rows.length[first:end]))
         first = end
 
 
 def read_rows(
     layout: ParticipantLayout, manifest: Manifest, index: Rows, on_problem: OnProblem, limits: Limits
 ) -> Iterator[Row]:
-    """Every record, in the order written: the order of ``index``, which was checked against the manifest.
+    """Every record, in the order written, which is the order of ``index``.
 
-    Each row is checked before it is yielded, each file's digest once its last row was.
+    ``index`` must have been checked against the manifest. A record is checked before it is yielded; the
+    digest of a segment is checked after its last record.
     """
     first = 0
     for _, segment, rows in rows_by_segment(index, manifest):
-        yield from _SegmentPass(layout, segment, rows, first, on_problem, limits).run()
+        yield from _SegmentReader(layout, segment, rows, first, on_problem, limits).records()
         first += len(rows)
 
 
-class _SegmentPass:
+class _SegmentReader:
+    """Reads one segment. ``first`` is the number of its first row in the whole index."""
+
     def __init__(
         self,
         layout: ParticipantLayout,
@@ -97,7 +106,7 @@ class _SegmentPass:
         self._had_problem = True
         self._on_problem(error)
 
-    def run(self) -> Iterator[Row]:
+    def records(self) -> Iterator[Row]:
         with ExitStack() as stack:
             stored = self._open(stack)
             if stored is not None:
@@ -119,27 +128,27 @@ class _SegmentPass:
     def _read(self, stored: OpenFile) -> Iterator[Row]:
         compressed = self._segment.codec == "zstd"
         with BackgroundHash() as hashed:
-            for run in (_runs_of_frames if compressed else _runs_of_lines)(self._rows):
-                data = stored.read(run.stored)
+            for group in (_group_frames if compressed else _group_lines)(self._rows):
+                data = stored.read(group.stored)
                 hashed.update(data)
                 if compressed:
                     try:
-                        data = unpack_frame(data, run.plain, run.plain, self._file, self._limits)
+                        data = unpack_frame(data, group.plain, group.plain, self._file, self._limits)
                     except Damaged as error:
                         self._report(error)
                         continue
-                yield from self._compare(data, run)
+                yield from self._compare(data, group)
             if not self._had_problem and hashed.hexdigest() != self._segment.digest:
                 self._report(
                     Damaged(
-                        f"{self._file}: it was changed after writing: its bytes are not those of its name",
+                        f"{self._file}: it was changed after writing: its digest is not the one in its name",
                         file=self._file,
                     )
                 )
 
-    def _compare(self, data: bytes, run: _Run) -> Iterator[Row]:
+    def _compare(self, data: bytes, group: _RowGroup) -> Iterator[Row]:
         rows, start = self._rows, 0
-        for number in range(run.first, run.end):
+        for number in range(group.first, group.end):
             length = rows.length[number]
             try:
                 checked = check_line(

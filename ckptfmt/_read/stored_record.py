@@ -1,4 +1,4 @@
-"""A record as it is read back: its payload stays bytes until somebody asks for it."""
+"""A record that was read back. Its payload is decoded on access only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ckptfmt._values.patches import Exact
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one record lies: enough to fetch it alone, in any process that reaches the store.
+    """The place of one record: enough to fetch it alone, in any process that reaches the store.
 
-    The numbers are those of its row in the index.
+    The numbers are the values of its row in the index.
     """
 
     layout: ParticipantLayout
@@ -36,7 +36,7 @@ class Place:
     boundary: int | None
 
     def fetch(self, limits: Limits = DEFAULT_LIMITS) -> CheckedLine:
-        """The record, checked. Raises :class:`Damaged`, :class:`Incomplete`, :class:`StoreError`."""
+        """Read and check the record. Raises :class:`Damaged`, :class:`Incomplete`, :class:`StoreError`."""
         segment, file = self.segment, self.layout.file(self.segment.file)
         data = self.layout.read_range(segment.file, self.offset, self.stored, "the records file is missing")
         if segment.codec == "zstd":
@@ -46,7 +46,7 @@ class Place:
 
 
 def place_of(rows: Rows, row: int, manifest: Manifest, layout: ParticipantLayout) -> Place:
-    """The place that a row of the index names. Raises :class:`Damaged` when it is none in the segments."""
+    """The place of the record of one row. Raises :class:`Damaged` when it is outside of its segment."""
     number, offset, stored = rows.segment[row], rows.offset[row], rows.stored[row]
     start, length, key = rows.start[row], rows.length[row], rows.episode[row]
     segment = manifest.segments[number] if number < len(manifest.segments) else None
@@ -72,9 +72,18 @@ def place_of(rows: Rows, row: int, manifest: Manifest, layout: ParticipantLayout
 
 
 class StoredRecord(NotebookDisplay):
-    """One record read back: ``episode``, ``boundary``, ``schema``, ``references``, and ``size`` in bytes of
-    the payload's text. It holds its own bytes, or only the place to read them from again; it pickles either
-    way."""
+    """One record that was read back. It can be pickled.
+
+    It holds the bytes of its payload, or only the place to read them from again (see
+    :meth:`ckptfmt.ParticipantCheckpoint.restore`).
+
+    Attributes:
+        episode: The episode.
+        boundary: The step after which the episode can continue; None: from its input.
+        schema: The version of the payload's layout.
+        references: What the controller must find in its own state.
+        size: Bytes of the payload's JSON text.
+    """
 
     __slots__ = ("_payload", "boundary", "episode", "references", "schema", "size")
 
@@ -88,14 +97,24 @@ class StoredRecord(NotebookDisplay):
 
     @property
     def json_payload(self) -> JsonPayload:
-        """The payload as stored, to hand on or write again without a check. May read the store."""
+        """The payload as stored, to pass on or write again without decoding. May read the store.
+
+        Raises:
+            BadCheckpoint: The record is damaged or missing.
+            StoreError: The store failed.
+        """
         if isinstance(self._payload, Place):
             return self._payload.fetch().line.payload
         return self._payload
 
     @property
     def payload(self) -> Exact:
-        """The payload's value, decoded each time. Raises :class:`Damaged` (and what the store raises)."""
+        """The value of the payload. It is decoded on each access, so the caller may change it.
+
+        Raises:
+            BadCheckpoint: The record is damaged or missing.
+            StoreError: The store failed.
+        """
         try:
             return self.json_payload.value()
         except Damaged as error:

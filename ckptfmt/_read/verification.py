@@ -1,4 +1,4 @@
-"""Verification of what a URL names, also where it cannot even be opened."""
+"""Verifying a checkpoint, including one that cannot be opened."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from ckptfmt.stores import Url, choose_store
 
 
 def verify(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Report:
-    """Read and check every byte that belongs to a checkpoint, and collect all that is wrong.
+    """Read and check every byte that belongs to a checkpoint, and collect all problems.
 
     Args:
-        url: What :func:`ckptfmt.open` takes: a checkpoint, a cut, or a folder that :func:`ckptfmt.create`
-            wrote.
-        limits: The most that reading may cost.
+        url: The folder of a checkpoint or of a cut, or a folder that :func:`ckptfmt.create` wrote to.
+        limits: Limits for reading files that others wrote.
 
     Returns:
-        The report. A checkpoint that cannot be opened has one too.
+        The report. It also describes a checkpoint that cannot be opened.
 
     Raises:
-        NotFound: There is nothing to verify.
+        NotFound: There is no checkpoint.
         StoreError: The store failed.
+
+    Example:
+        ::
+
+            report = ckptfmt.verify("run/step-1200")
+            for problem in report.problems:
+                print(problem.file, problem.message)
     """
     try:
         checkpoint = find_checkpoint(choose_store(url), limits)

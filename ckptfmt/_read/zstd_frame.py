@@ -1,4 +1,4 @@
-"""Unpacking one zstd frame, without trusting what it says of itself."""
+"""Unpacking one zstd frame without trusting its header."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """What one zstd frame holds: ``least`` to ``most`` bytes. Raises :class:`Damaged`.
+    """Unpack one zstd frame of ``least`` to ``most`` bytes. Raises :class:`Damaged`.
 
-    Nothing is allocated on the word of the frame alone: the size that it states must be within these bounds
-        and the limit, and its window within the limit.
+    The size and the window that the header states are compared with these bounds and with the limits before
+    memory is allocated.
     """
     if not data.startswith(_ZSTD_MAGIC):
         raise Damaged(
-            f"{file}: a frame begins with {data[:4].hex(' ')} where a zstd frame begins "
+            f"{file}: a frame begins with {data[:4].hex(' ')}, but a zstd frame begins "
             f"with {_ZSTD_MAGIC.hex(' ')}",
             file=file,
         )
@@ -34,7 +34,8 @@ def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits =
         ):
             raise Damaged(
                 f"{file}: a frame states {header.content_size} bytes and a window of {header.window_size}; "
-                f"it needs {_range(least, most)} bytes, a window up to {limits.window_bytes}, and a checksum",
+                f"required are {_range(least, most)} bytes, a window up to {limits.window_bytes}, "
+                "and a checksum",
                 file=file,
             )
         unpacked = zstandard.ZstdDecompressor(max_window_size=limits.window_bytes).decompress(
@@ -44,7 +45,7 @@ def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits =
         raise Damaged(f"{file}: a frame was changed after writing ({error})", file=file) from None
     if len(unpacked) != header.content_size:
         raise Damaged(
-            f"{file}: a frame holds {len(unpacked)} bytes, not {header.content_size} as it states", file=file
+            f"{file}: a frame holds {len(unpacked)} bytes, but states {header.content_size}", file=file
         )
     return unpacked
 
