@@ -1,1 +1,1 @@
-"""Writing records, and publishing them."""
+"""Writing and publishing records and checkpoints."""

@@ -1,4 +1,4 @@
-"""Whole lines that are packed together, with what the index says of them."""
+"""Batches: whole lines that are packed together, with their columns of the index."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ckptfmt._limits import MIB
 from ckptfmt.stores import Buffer
 
 LARGE_LINE: Final = MIB
-"""Bytes from which a line is a batch of its own, which is never copied."""
+"""Lines of at least this many bytes are a batch of their own and are never copied."""
 
 
-class Added(NamedTuple):
-    """One line: where it ends in the batch, and its row of the index."""
+class BatchLine(NamedTuple):
+    """One line: its end in the batch, and its values for the index."""
 
     end: int
     length: int
@@ -25,15 +25,18 @@ class Added(NamedTuple):
 
 
 class Batch:
-    """Lines one after the other, in a buffer that is used again: to write to memory that the process has
-    touched before takes half as long. A large line stays in its pieces."""
+    """Consecutive lines in a buffer that is reused.
+
+    Reuse pays: writing to memory that the process has touched before takes half as long. A large line is not
+    copied to the buffer; its pieces are kept as they are.
+    """
 
     def __init__(self) -> None:
-        self.lines: list[Added] = []
-        self.alone = False
-        """Whether this is one record that has a segment of its own."""
+        self.lines: list[BatchLine] = []
+        self.has_own_segment = False
+        """Whether the batch is one record that gets a segment of its own."""
         self.full = False
-        """Whether it waits to be handed over."""
+        """Whether the batch takes no more lines and must be enqueued."""
         self._buffer = io.BytesIO()
         self._large: Sequence[bytes] | None = None
 
@@ -43,29 +46,29 @@ class Batch:
         return self.lines[-1].end if self.lines else 0
 
     def add(self, line: Sequence[bytes], length: int, episode: str, boundary: int | None) -> None:
-        """Take one line, given in pieces. A large one must come first, and fills the batch."""
+        """Add one line, given in pieces. A large line must be the first one, and fills the batch."""
         start = self.size
         crc = 0
         for piece in line:
-            crc = zlib.crc32(piece, crc)  # of a long piece without the GIL, so other threads get their turn
+            crc = zlib.crc32(piece, crc)  # releases the GIL for a long piece, so other threads can run
         if length >= LARGE_LINE:
             self._large = line
             self.full = True
         else:
             self._buffer.seek(start)
             self._buffer.writelines(line)
-        self.lines.append(Added(start + length, length, crc, episode, boundary))
+        self.lines.append(BatchLine(start + length, length, crc, episode, boundary))
 
     def chunks(self) -> Sequence[Buffer]:
-        """The bytes of all lines; views of the buffer, to be dropped before :meth:`clear`."""
+        """The bytes of all lines: views of the buffer, to be released before :meth:`clear`."""
         return [self._buffer.getbuffer()[: self.size]] if self._large is None else self._large
 
     def clear(self) -> None:
-        """Make it empty, to be used again."""
+        """Empty the batch, so that it can be reused."""
         self.lines.clear()
-        self.alone = self.full = False
+        self.has_own_segment = self.full = False
         self._large = None
         try:
             self._buffer.write(b"")
-        except BufferError:  # somebody keeps an error whose traceback keeps a view
+        except BufferError:  # an error that is still referenced holds a view in its traceback
             self._buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Publishing ``checkpoint.json``, last of all."""
+"""Publishing a checkpoint: creating its ``checkpoint.json``."""
 
 from __future__ import annotations
 
@@ -34,18 +34,45 @@ def publish(
     marks: Mapping[str, int] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> str:
-    """Complete the checkpoint in the folder ``url``: create its ``checkpoint.json``; returns the inner
-    digest.
+    """Complete a checkpoint: create its ``checkpoint.json``.
 
-    ``participants`` is name → digest of the manifest that it must have; checkpoint id, kinds and episodes
-    are read from there. ``sequence`` orders checkpoints. ``cut`` (or the name of its folder) holds the
-    participants' folders; None: they lie in ``url`` itself. ``restarts`` are the keys that nobody saved,
-    ``marks`` is rollout → attempt.
+    Checkpoint id, kinds and episodes are read from the manifests and indexes of the participants. The file
+    is durable when this returns. Publishing the same content again is success; other content is never
+    replaced.
 
-    Create-only: the same content a second time is success. Durable when it returns. Raises
-        :class:`Conflict` (other content is there; or the parts do not belong to one cut),
-        :class:`Incomplete`, :class:`Damaged`, :class:`InexactValue` (the state), :class:`InvalidId`,
-        :class:`LimitExceeded`, :class:`OutcomeUnknown`, and what the store raises.
+    Args:
+        url: The folder of the checkpoint.
+        participants: Participant name to the inner digest of its manifest.
+        sequence: The number that orders the checkpoints of a run, from 0 to 2**63 - 1.
+        state: The controller's state, any exact value.
+        cut: The cut that holds the participants' folders, or the name of its folder. None: the participants'
+            folders lie in ``url`` itself.
+        restarts: The keys of the episodes that no participant saved.
+        marks: Rollout id to the attempt up to which the rollout is retired.
+        limits: Limits for the files that are read and for ``checkpoint.json``.
+
+    Returns:
+        The inner digest of ``checkpoint.json``.
+
+    Raises:
+        Conflict: Another ``checkpoint.json`` exists, or participants, cut and restarts do not belong
+            together.
+        BadCheckpoint: A file of a participant or of the cut is damaged or missing.
+        NotFound: There is no folder of the cut.
+        InexactValue: ``state`` is not an exact value.
+        InvalidId: A participant name, a cut or a key is invalid.
+        LimitExceeded: ``checkpoint.json`` would be larger than ``limits`` allows.
+        OutcomeUnknown: The store did not say whether the file was created.
+        StoreError: The store failed, or cannot be used.
+        TypeError: An argument has the wrong type.
+        ValueError: ``sequence`` is out of range, or there is neither a cut nor a participant.
+
+    Example:
+        ::
+
+            ckptfmt.publish(
+                "run/step-1200", participants={"agent-0": writer.manifest.digest}, sequence=1200, cut=cut
+            )
     """
     store = choose_store(url)
     if not isinstance(participants, Mapping):
@@ -56,13 +83,13 @@ def publish(
         raise wrong_type("marks", "a mapping, rollout id to attempt", marks)
     if type(sequence) is not int or not 0 <= sequence <= FormatLimits.INTEGER:
         raise ValueError(f"a sequence is an int from 0 to {FormatLimits.INTEGER}")
-    the_cut = _load_cut(store, cut)
-    layout = CheckpointLayout(store, None if the_cut is None else the_cut.name)
+    loaded_cut = _load_cut(store, cut)
+    layout = CheckpointLayout(store, None if loaded_cut is None else loaded_cut.name)
     parts = _load_participants(layout, participants, limits)
     body = CheckpointBody(
-        checkpoint_id=_one_id(the_cut, parts),
+        checkpoint_id=_common_checkpoint_id(loaded_cut, parts),
         sequence=sequence,
-        cut=None if the_cut is None else CutReference(the_cut.name, the_cut.digest),
+        cut=None if loaded_cut is None else CutReference(loaded_cut.name, loaded_cut.digest),
         participants={
             name: ParticipantReference(part.kind, part.digest) for name, part in sorted(parts.items())
         },
@@ -75,17 +102,17 @@ def publish(
     )
     both = sorted(set(body.episodes).intersection(body.restarts))
     if both:
-        raise Conflict(f"episode {both[0]} is a restart and was saved too; it cannot be both")
+        raise Conflict(f"episode {both[0]} is a restart and was also saved; it cannot be both")
     sealed = seal_checkpoint_body(body)
     if len(sealed.data) > limits.checkpoint_bytes:
         raise LimitExceeded(
             f"{CHECKPOINT_FILE}: it would have {len(sealed.data)} bytes; "
-            f"at most {limits.checkpoint_bytes} can be read; keep large things out of the state"
+            f"the limit is {limits.checkpoint_bytes}; make the state smaller"
         )
     other = create_once(store, CHECKPOINT_FILE, sealed.data, limits.checkpoint_bytes)
     if other is not None:
         raise Conflict(
-            f"{store.url}/{CHECKPOINT_FILE}: another one is published there; it was not replaced; "
+            f"{store.url}/{CHECKPOINT_FILE}: another checkpoint is published there; it was not replaced; "
             "use a new folder"
         )
     store.make_durable("")
@@ -99,7 +126,7 @@ def _load_cut(store: Store, cut: Cut | str | None) -> Cut | None:
         raise wrong_type("cut", "a Cut, or the name of its folder", cut)
     name, digest = (cut, None) if isinstance(cut, str) else (cut.name, cut.digest)
     if "/" in check_participant_name(name):
-        raise InvalidId(f"the folder of a cut lies directly in the checkpoint's: {name!r} does not")
+        raise InvalidId(f"cut {name!r}: the folder of a cut must lie directly in the checkpoint's folder")
     return load_cut(CheckpointLayout(store, name), digest=digest)
 
 
@@ -107,7 +134,7 @@ def _load_participants(
     layout: CheckpointLayout, participants: Mapping[str, str], limits: Limits
 ) -> dict[str, ParticipantCheckpoint]:
     if len({check_participant_name(name).lower() for name in participants}) != len(participants):
-        raise InvalidId("two participants' names differ only in case; rename one of them")
+        raise InvalidId("two participant names differ only in case; rename one of them")
     for name, digest in participants.items():
         if type(digest) is not str:
             raise wrong_type(f"participants[{name!r}]", "the digest of its manifest, a str", digest)
@@ -117,7 +144,7 @@ def _load_participants(
     }
 
 
-def _one_id(cut: Cut | None, parts: Mapping[str, ParticipantCheckpoint]) -> str:
+def _common_checkpoint_id(cut: Cut | None, parts: Mapping[str, ParticipantCheckpoint]) -> str:
     ids = {part.manifest.checkpoint_id for part in parts.values()}
     if cut is not None:
         ids.add(cut.checkpoint_id)
@@ -135,6 +162,6 @@ def _all_episodes(parts: Mapping[str, ParticipantCheckpoint]) -> tuple[str, ...]
         other = attempts.setdefault(EpisodeId.from_capture_key(key).rollout_id, key)
         if other != key:
             raise Conflict(
-                f"one participant saved episode {other} and another {key}: they are not of one cut"
+                f"one participant saved episode {other} and another one {key}: they are not of one cut"
             )
     return keys

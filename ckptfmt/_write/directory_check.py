@@ -1,4 +1,4 @@
-"""Whether a directory can hold a checkpoint at all."""
+"""Checking that a directory can hold a checkpoint."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from ckptfmt.stores import Url, choose_store
 
 
 def check_directory(url: Url) -> None:
-    """Try whether records and a manifest could be placed in ``url``, which must exist; leaves nothing there.
+    """Check that records and a manifest can be written to a directory. Leaves nothing there.
 
-    Raises :class:`NotFound`, :class:`UnusableDirectory`, :class:`Unsupported` (no hard links),
-    :class:`StoreError`.
+    Args:
+        url: The directory. It must exist.
+
+    Raises:
+        NotFound: There is no such directory.
+        UnusableDirectory: It cannot be written to.
+        UnsupportedStore: The store lacks an operation, such as hard links of a local file system.
+        StoreError: The store failed.
     """
     choose_store(url).check_usable()

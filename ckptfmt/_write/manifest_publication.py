@@ -1,5 +1,4 @@
-"""Publishing: segments and index, then the manifest, created once and read back when somebody was there
-before."""
+"""Publishing a participant: its index, then its manifest, which is created only once."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ from ckptfmt.stores import Store
 
 
 def create_once(store: Store, name: str, data: bytes, limit: int) -> bytes | None:
-    """Create an object, or find it there with the same bytes: both are success, and the answer is None.
+    """Create a file that must not change once it exists.
 
-    Other bytes are returned. Raises :class:`OutcomeUnknown` when what is there cannot be read, else what
-    ``Store.create`` raises.
+    Returns None when the file was created, or exists with the same bytes; otherwise the bytes that it has.
+    Raises :class:`OutcomeUnknown` when an existing file cannot be read, and what ``Store.create`` raises.
     """
     try:
         store.create(name, data)
@@ -29,7 +28,7 @@ def create_once(store: Store, name: str, data: bytes, limit: int) -> bytes | Non
             found = store.read(name, limit)
         except (StoreError, NotFound) as error:
             raise OutcomeUnknown(
-                f"{store.url}/{name}: something is published there and cannot be read now ({error}); "
+                f"{store.url}/{name}: the file exists and cannot be read now ({error}); "
                 "nothing was deleted; try again"
             ) from error
         return None if found == data else found
@@ -39,12 +38,11 @@ def create_once(store: Store, name: str, data: bytes, limit: int) -> bytes | Non
 def publish_participant(
     store: Store, manifest: Manifest, index: SealedIndex, gate: Gate, limits: Limits
 ) -> Manifest:
-    """Publish a participant whose segments are placed in ``store`` (its folder): the index, then the
-        manifest.
+    """Publish a participant whose segments are placed in ``store``, its folder: the index, then the manifest.
 
-    When it returns, everything is durable. It may be called again after any error: it then finds its own
-        manifest and makes it durable. Raises :class:`Conflict` when another manifest is there (files of ours
-        that it does not name are removed), :class:`Stopped`, and what the store raises.
+    Everything is durable when this returns. It can be repeated after any error: it then finds its own
+    manifest and makes it durable. Raises :class:`Conflict` when another manifest exists (files that only
+    this writer placed are deleted), :class:`Stopped`, and what the store raises.
     """
     sealed = seal_manifest(manifest)
     store.place(index.name, index.pieces, lambda: gate.stopped)
@@ -52,28 +50,28 @@ def publish_participant(
     with gate.publishing():
         other = create_once(store, MANIFEST_FILE, sealed.data, limits.manifest_bytes)
     if other is not None:
-        _give_way(store, manifest, other)
+        _clean_up_and_raise_conflict(store, manifest, other)
     store.make_folder_durable("")
     return replace(manifest, digest=sealed.digest)
 
 
-def _give_way(store: Store, ours: Manifest, other: bytes) -> None:
-    """We lost: remove what only we placed, and raise Conflict.
+def _clean_up_and_raise_conflict(store: Store, ours: Manifest, other: bytes) -> None:
+    """Delete the files that only this writer placed, and raise Conflict.
 
-    Only what the published manifest does not name: two writers of equal bytes share one name. It is never
-        replaced, so what it does not name now is garbage for good.
+    Files that the published manifest names stay: two writers of equal bytes use the same name. A manifest is
+    never replaced, so the files that it does not name can be deleted.
     """
     file = f"{store.url}/{MANIFEST_FILE}"
     try:
         published = parse_manifest(other, file)
     except BadCheckpoint as error:
         raise Conflict(
-            f"another manifest is there already, and it cannot be read ({error}); use a new directory"
+            f"{file}: another manifest exists and cannot be read ({error}); use a new directory"
         ) from error
     for name in ours.files - published.files:
-        with suppress(StoreError):  # prune removes it later; the conflict is what matters here
+        with suppress(StoreError):  # prune deletes it later; the conflict is the error to report
             store.delete(name)
     raise Conflict(
         f"{file}: another writer published {count_text(published.records, 'record')} of checkpoint "
-        f"{published.checkpoint_id} there; nothing of it was replaced; use a new directory"
+        f"{published.checkpoint_id} there; its files were not replaced; use a new directory"
     )

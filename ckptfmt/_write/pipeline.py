@@ -1,9 +1,9 @@
-"""Threads beside the caller's: two compress batches, one packs them into segments, one places the segments.
+"""The threads of a writer: two compress batches, one packs them into segments, one places the segments.
 
-The caller encodes, which holds the GIL; compressing, hashing and writing do not, so a commit takes about as
-long as the slowest of them. A few megabytes may wait for the packer, and only so many segments may be
-unplaced: then the caller waits. A failure stops the threads where they are, keeps everything that is
-unplaced, and is raised to the caller at its next call; ``go_on`` tries again from there.
+The caller's thread encodes records, which holds the GIL. Compressing, hashing and writing release it, so a
+commit takes about as long as the slowest stage. Back-pressure: the caller waits while a few megabytes are
+queued or too many segments are unplaced. A failure stops the threads, keeps all unplaced data, and is raised
+at the caller's next call; ``retry`` continues from there.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ckptfmt._limits import Tuning
 from ckptfmt._model.manifest import Segment
 from ckptfmt._write.batch import Batch
 from ckptfmt._write.compression import Compressor
-from ckptfmt._write.segment_packer import Packer
+from ckptfmt._write.segment_packer import SegmentPacker
 
-THREADS: Final = "ckptfmt"
-"""What the names of our threads begin with."""
+THREAD_NAME_PREFIX: Final = "ckptfmt"
+"""The names of the threads begin with this."""
 
 _POLL_SECONDS: Final = 0.05
-_LOOK_AGAIN_SECONDS: Final = 1.0
+_WAKE_UP_SECONDS: Final = 1.0
 
 
-class _Waiting:
-    """A batch, and its frame once it is being compressed."""
+class _QueuedBatch:
+    """A batch in the queue, and its frame once compression was submitted."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
@@ -38,44 +38,47 @@ class _Waiting:
 
 
 class Pipeline:
-    """Moves batches from the caller's thread to the store. All public methods are for the caller's thread.
+    """Moves batches from the caller's thread to the store. Only the caller's thread may call public methods.
 
-    That one is often the main thread, where Ctrl-C may interrupt any Python code: so it holds the lock by
-    itself (which is C) and never waits for the condition.
+    The caller's thread is often the main thread, where Ctrl-C may interrupt any Python code. It therefore
+    uses the lock directly, which is implemented in C, and never waits for the condition.
     """
 
-    def __init__(self, packer: Packer, tuning: Tuning) -> None:
+    def __init__(self, packer: SegmentPacker, tuning: Tuning) -> None:
         self.packer = packer
         self.placed: list[Segment] = []
         self._tuning = tuning
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)  # for the threads
-        self._progress = threading.Lock()  # for the caller: held until something changes
+        self._work = threading.Condition(self._lock)  # the threads wait for it
+        self._progress = threading.Lock()  # the caller waits for it; released when the state changes
         self._progress.acquire()
-        self._queue: deque[_Waiting] = deque()
-        self._spare: list[Batch] = []
+        self._queue: deque[_QueuedBatch] = deque()
+        self._empty_batches: list[Batch] = []
         self._failure: BaseException | None = None
         self._finishing = False
-        self._ending = False
+        self._closing = False
         self._threads: list[threading.Thread] = []
 
-    def spare(self) -> Batch:
-        """An empty batch."""
-        return self._spare.pop() if self._spare else Batch()
+    def empty_batch(self) -> Batch:
+        """An empty batch: a reused one, if possible."""
+        return self._empty_batches.pop() if self._empty_batches else Batch()
 
-    def offer(self, batch: Batch) -> bool:
-        """Hand over ``batch`` if that needs no waiting. Raises RuntimeError when no thread can be started."""
+    def try_enqueue(self, batch: Batch) -> bool:
+        """Enqueue ``batch`` if there is room now. Returns whether it was enqueued.
+
+        Raises RuntimeError when no thread can be started.
+        """
         with self._lock:
             if self._failure is not None or not self._has_room(batch):
                 return False
             self._finishing = False
-            self._start()
-            self._queue.append(_Waiting(batch))
+            self._ensure_started()
+            self._queue.append(_QueuedBatch(batch))
             self._work.notify_all()
             return True
 
     def wait_for_room(self, batch: Batch, check: Callable[[], None]) -> None:
-        """Wait until ``batch`` can be offered. Raises what a thread failed with, or what ``check`` raises."""
+        """Wait until ``batch`` can be enqueued. Raises the error of a failed thread, or of ``check``."""
         self._wait(lambda: self._has_room(batch), check)
 
     def _has_room(self, batch: Batch) -> bool:
@@ -83,20 +86,23 @@ class Pipeline:
         return waiting == 0 or waiting + batch.size <= self._tuning.waiting_bytes
 
     def finish(self, check: Callable[[], None]) -> None:
-        """Wait until everything handed over is placed. Raises like :meth:`wait_for_room`."""
+        """Wait until everything that was enqueued is placed. Raises like :meth:`wait_for_room`."""
         with self._lock:
             self._finishing = True
             self._work.notify_all()
         self._wait(lambda: not (self._queue or self.packer.is_open or self.packer.closed), check)
 
     def raise_failure(self) -> None:
-        failure = self._failure  # no lock: it is asked before every record
+        """Raise the error of a failed thread, if there is one."""
+        failure = self._failure  # without the lock, because this runs before every record
         if failure is not None:
             raise failure
 
-    def go_on(self) -> bool:
-        """After a StoreError: the threads try again what failed. Any other failure is final, and raised
-        again. False: the store lost bytes, so that nothing can go on."""
+    def retry(self) -> bool:
+        """Let the threads retry after a StoreError. Returns False when the store lost bytes of a segment.
+
+        Any other failure is final and is raised again.
+        """
         with self._lock:
             if self.packer.lost:
                 return False
@@ -107,12 +113,12 @@ class Pipeline:
         return True
 
     def close(self) -> None:
-        """End the threads (what is being written gives up) and free what waits.
+        """End the threads, which stops writes in progress, and discard all unplaced data.
 
-        Harmless when repeated, also after it was interrupted itself.
+        Idempotent; can also be repeated after it was interrupted.
         """
         with self._lock:
-            self._ending = True
+            self._closing = True
             self._work.notify_all()
         for thread in self._threads:
             thread.join()
@@ -120,8 +126,8 @@ class Pipeline:
         self._queue.clear()
         self.packer.discard()
 
-    def _is_ending(self) -> bool:
-        return self._ending
+    def _is_closing(self) -> bool:
+        return self._closing
 
     def _wait(self, ready: Callable[[], bool], check: Callable[[], None]) -> None:
         while True:
@@ -131,36 +137,37 @@ class Pipeline:
                     raise self._failure
                 if ready():
                     return
-            # A gate that is stopped does not notify us: look again soon.
+            # Polls, because a gate that is stopped sends no notification.
             self._progress.acquire(timeout=_POLL_SECONDS)
 
-    def _start(self) -> None:
-        # Thread.start waits in Python code, which an interrupt would leave half done: only C starts a thread
-        # here, and that one, which no interrupt reaches, starts the others. More than one does no harm.
+    def _ensure_started(self) -> None:
+        # Thread.start waits in Python code, where an interrupt would leave it half done. So a C function
+        # starts a thread that interrupts do not reach, and that thread starts the others. Starting it twice
+        # is harmless.
         if not self._threads:
-            _thread.start_new_thread(self._launch, ())
+            _thread.start_new_thread(self._start_threads, ())
 
-    def _launch(self) -> None:
+    def _start_threads(self) -> None:
         with self._lock:
-            if self._threads or self._ending:
+            if self._threads or self._closing:
                 return
             try:
                 for loop, name in ((self._pack_all, "pack"), (self._place_all, "place")):
-                    # Daemons: a process that ends without closing its writers must not hang.
-                    thread = threading.Thread(target=loop, name=f"{THREADS}-{name}", daemon=True)
+                    # Daemon threads: a process that ends without closing its writers must not hang.
+                    thread = threading.Thread(target=loop, name=f"{THREAD_NAME_PREFIX}-{name}", daemon=True)
                     thread.start()
                     self._threads.append(thread)
-            except RuntimeError as error:  # there are too many threads, or the interpreter is ending
+            except RuntimeError as error:  # too many threads, or the interpreter is shutting down
                 self._failure = error
-                self._tell()
+                self._notify()
 
-    def _await_work(self, ready: Callable[[], bool]) -> bool:
-        """For the threads: False when they are to end."""
+    def _wait_for_work(self, ready: Callable[[], bool]) -> bool:
+        """Wait in a thread until ``ready`` returns true. Returns False when the thread must end."""
         with self._lock:
-            while not self._ending and (self._failure is not None or not ready()):
-                # Not for ever: an interrupt in the caller's thread may have swallowed the notice.
-                self._work.wait(_LOOK_AGAIN_SECONDS)
-            return not self._ending
+            while not self._closing and (self._failure is not None or not ready()):
+                # With a timeout: an interrupt in the caller's thread may have prevented the notification.
+                self._work.wait(_WAKE_UP_SECONDS)
+            return not self._closing
 
     def _may_pack(self) -> bool:
         work = bool(self._queue) or (self._finishing and self.packer.is_open)
@@ -169,64 +176,64 @@ class Pipeline:
     def _pack_all(self) -> None:
         compressor = Compressor() if self.packer.codec == "zstd" else None
         try:
-            while self._await_work(self._may_pack):
+            while self._wait_for_work(self._may_pack):
                 try:
                     self._pack(compressor)
-                except BaseException as error:  # it belongs to the caller's thread
+                except BaseException as error:  # is raised in the caller's thread
                     self._fail(error)
         finally:
             if compressor is not None:
                 compressor.close()
 
     def _pack(self, compressor: Compressor | None) -> None:
-        """Pack the first batch, or, when there is none and no more will come, finish the segment."""
+        """Pack the first batch of the queue. When the queue is empty and finishing, close the segment."""
         if not self._queue:
-            with self._lock:  # whoever waits sees the segment either open or closed
+            with self._lock:  # waiting threads see the segment either open or closed
                 self.packer.finish()
-                self._tell()
+                self._notify()
             return
         if compressor is not None:
             for each in list(self._queue):
                 if each.frame is None:
                     each.frame = compressor.submit(each.batch)
         batch, frame = self._queue[0].batch, self._queue[0].frame
-        self.packer.add(batch, batch.chunks() if frame is None else frame.result(), self._is_ending)
+        self.packer.add(batch, batch.chunks() if frame is None else frame.result(), self._is_closing)
         batch.clear()
-        self._spare.append(batch)
+        self._empty_batches.append(batch)
         with self._lock:
             self._queue.popleft()
-            self._tell()
+            self._notify()
 
     def _may_place(self) -> bool:
         return bool(self.packer.closed) or self.packer.unsynced >= self._tuning.sync_bytes
 
     def _place_all(self) -> None:
-        while self._await_work(self._may_place):
+        while self._wait_for_work(self._may_place):
             try:
                 if self.packer.closed:
                     self._place()
                 else:
                     self.packer.sync()
-            except BaseException as error:  # it belongs to the caller's thread
+            except BaseException as error:  # is raised in the caller's thread
                 self._fail(error)
 
     def _place(self) -> None:
         closed = self.packer.closed[0]
-        closed.staged.place(closed.segment.file, self._is_ending)
+        closed.staged.place(closed.segment.file, self._is_closing)
         with self._lock:
             self.packer.closed.popleft()
             self.placed.append(closed.segment)
-            self._tell()
+            self._notify()
         closed.staged.discard()
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
-            if self._failure is None:  # two threads may fail: the first one says why
+            if self._failure is None:  # two threads may fail: report the first error
                 self._failure = error
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
-        """Something has changed, for whoever waits."""
+    def _notify(self) -> None:
+        """Wake up the threads and the caller after a change. Requires the lock."""
         self._work.notify_all()
         if self._progress.locked():
             self._progress.release()

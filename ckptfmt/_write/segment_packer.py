@@ -1,4 +1,4 @@
-"""Packing batches into segments, and noting in the index where each record lies. No threads."""
+"""Packing batches into segments and recording the place of each record in the index. No threads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from ckptfmt.stores import Buffer, StagedFile
 
 @dataclass(slots=True)
 class ClosedSegment:
-    """A finished segment that is not placed yet."""
+    """A closed segment that is not placed yet."""
 
     segment: Segment
     staged: StagedFile
 
 
 class _OpenSegment:
+    """The segment that batches are added to."""
+
     def __init__(self, staged: StagedFile) -> None:
         self.staged = staged
         self.hash = hashlib.sha256()
@@ -33,11 +35,15 @@ class _OpenSegment:
         self.records = 0
 
 
-class Packer:
-    """Turns batches into closed segments. What it does depends on the batches alone, never on time.
+class SegmentPacker:
+    """Packs batches into segments. The result depends on the batches alone, never on timing.
 
-    ``stage`` begins the file of a segment. ``expected`` are digests that the first segments had when the same
-        records were written before; another one raises :class:`SnapshotChanged`.
+    Args:
+        codec: How the batches are stored.
+        tuning: Sizes at which a segment closes.
+        stage: Begins the file of a segment.
+        expected: The digests of the first segments when the same records were written before. A segment with
+            another digest raises :class:`SnapshotChanged`.
     """
 
     def __init__(
@@ -53,11 +59,12 @@ class Packer:
         self._open: _OpenSegment | None = None
 
     def add(self, batch: Batch, chunks: Sequence[Buffer], stopped: Callable[[], bool]) -> None:
-        """Pack one batch, which ``chunks`` are the stored form of.
+        """Pack one batch, whose stored form is ``chunks``.
 
-        After a StoreError the same batch can be added again. Raises Stopped, SnapshotChanged, too.
+        After a StoreError the same batch can be added again. Also raises Stopped and SnapshotChanged.
         """
-        if batch.alone and self._open is not None and self._open.records:  # else: of a try that failed
+        # A segment without records is the one that a failed attempt to add this batch began.
+        if batch.has_own_segment and self._open is not None and self._open.records:
             self.finish()
         if self._open is None:
             self._open = _OpenSegment(self._stage())
@@ -66,15 +73,15 @@ class Packer:
         for chunk in chunks:
             segment.hash.update(chunk)
         stored = sum(map(len, chunks))
-        self._note(batch, segment, stored)
+        self._add_rows(batch, segment, stored)
         segment.stored += stored
         segment.plain += batch.size
         segment.records += len(batch.lines)
-        if batch.alone or segment.stored >= self._tuning.segment_bytes:
+        if batch.has_own_segment or segment.stored >= self._tuning.segment_bytes:
             self.finish()
 
-    def _note(self, batch: Batch, segment: _OpenSegment, stored: int) -> None:
-        """The batch's rows of the index."""
+    def _add_rows(self, batch: Batch, segment: _OpenSegment, stored: int) -> None:
+        """Add the rows of a batch to the index."""
         rows, count = self.rows, len(batch.lines)
         _, lengths, crc32, episodes, boundaries = zip(*batch.lines, strict=True)
         starts = accumulate(lengths[:-1], initial=0)
@@ -100,8 +107,8 @@ class Packer:
         number, digest = len(self.digests), segment.hash.hexdigest()
         if number < len(self._expected) and self._expected[number] != digest:
             raise SnapshotChanged(
-                f"segment {number} was written a second time with other bytes: a record changed after it was "
-                "handed over; this checkpoint cannot be finished"
+                f"segment {number} has other bytes than when it was first written: a record changed after it "
+                "was given to the writer; this checkpoint cannot be finished"
             )
         self._open = None
         self.digests.append(digest)
@@ -111,7 +118,7 @@ class Packer:
 
     @property
     def is_open(self) -> bool:
-        """Whether a segment is growing."""
+        """Whether there is an open segment."""
         return self._open is not None
 
     @property
@@ -121,24 +128,24 @@ class Packer:
         return 0 if segment is None else segment.staged.unsynced
 
     def sync(self) -> None:
-        """Make the open segment durable so far; for another thread than ``add``. Raises StoreError."""
+        """Make the bytes of the open segment durable. May run while ``add`` does. Raises StoreError."""
         segment = self._open
         if segment is not None:
             segment.staged.sync()
 
     @property
     def lost(self) -> bool:
-        """Whether the store lost bytes that are not placed: all records must be written again."""
-        return any(staged.lost for staged in self._unplaced())
+        """Whether the store lost bytes of an unplaced segment: then all records must be written again."""
+        return any(staged.lost for staged in self._unplaced_files())
 
     def discard(self) -> None:
-        """Free everything that waits."""
-        for staged in self._unplaced():
+        """Discard the unplaced segments."""
+        for staged in self._unplaced_files():
             staged.discard()
         self._open = None
         self.closed.clear()
 
-    def _unplaced(self) -> list[StagedFile]:
-        opened = self._open  # first: the packing thread may be moving it to the others
+    def _unplaced_files(self) -> list[StagedFile]:
+        opened = self._open  # read before the closed ones: the packing thread may be closing it
         found = [closed.staged for closed in list(self.closed)]
         return found if opened is None else [*found, opened.staged]

@@ -1,5 +1,7 @@
-"""Segments that wait in a folder of the caller's choice until they are placed: for a store that is slow, or
-that is not a disk."""
+"""Spooling: segments are kept in a local folder of the caller's choice until they are placed.
+
+For a store that is slow or that is not a disk.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,7 @@ _COPY_BYTES: Final = 1024 * 1024
 
 
 class SpooledFile(StagedFile):
-    """A :class:`ckptfmt.stores._interface.Staged` in a file without a name: nothing is left of it, even after
-    SIGKILL."""
+    """A staged file in a local file without a name, so that nothing is left of it even after SIGKILL."""
 
     lost = False
     unsynced = 0
@@ -30,7 +31,7 @@ class SpooledFile(StagedFile):
     def _failed(self, error: OSError) -> StoreError:
         return StoreError(
             f"cannot spool into {self._folder} after {self._size} bytes: {error.strerror}; "
-            "make room, or choose another",
+            "free some space, or choose another folder",
             errno=error.errno,
             path=self._folder,
             written=self._size,
@@ -46,16 +47,16 @@ class SpooledFile(StagedFile):
                 rest = memoryview(chunk)
                 while rest:
                     if stopped():
-                        raise Stopped(f"{self._folder}: stopped while it was spooled; nothing was published")
+                        raise Stopped(f"{self._folder}: stopped while spooling; nothing was published")
                     count = self._file.write(rest[:_COPY_BYTES])
                     rest = rest[count:]
                     size += count
         except OSError as error:
-            raise self._failed(error) from error  # what was written lies beyond _size and is written over
+            raise self._failed(error) from error  # the bytes beyond _size are overwritten later
         self._size = size
 
     def sync(self) -> None:
-        """It is never durable, and need not be."""
+        """Does nothing: a spooled file need not be durable."""
 
     def place(self, name: str, stopped: Callable[[], bool]) -> None:
         self._store.place(name, self._chunks(), stopped)

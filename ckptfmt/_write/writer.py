@@ -1,4 +1,4 @@
-"""Writing one participant's records."""
+"""Writing the records of one participant."""
 
 from __future__ import annotations
 
@@ -23,13 +23,38 @@ def create(
     limits: Limits = DEFAULT_LIMITS,
     tuning: Tuning = DEFAULT_TUNING,
 ) -> Writer:
-    """Start writing the records of ``participant`` below the directory ``url``.
+    """Start writing the records of one participant.
 
-    Nothing is made on disk until the first batch is full or the writer publishes. ``compression``:
-        ``auto`` is none on the local disk. ``spool``: a folder for segments that wait to be placed (default:
-        they grow beside their place). ``gate``: who holds it can stop the writer. Raises :class:`InvalidId`
-        for a name, kind or id that cannot be one, :class:`Unsupported` for a URL of another store,
-        :class:`UnusableDirectory` for what can be no path.
+    Nothing is created in the store before the first batch is full or the writer publishes.
+
+    Args:
+        url: The directory that holds the folders of the participants, such as the URL of a cut.
+        participant: The participant name: the path of its folder below ``url``.
+        kind: The kind of the participant, such as ``agent``.
+        checkpoint_id: The id of the checkpoint.
+        compression: ``none``, ``zstd`` or ``auto``; ``auto`` does not compress on the local disk.
+        spool: A local folder for segments that are not placed yet. None: the store stages them.
+        gate: A gate that can stop the writer.
+        limits: Limits for the files that are written.
+        tuning: Sizes at which segments, frames and blocks close.
+
+    Returns:
+        The writer, a context manager.
+
+    Raises:
+        InvalidId: ``participant``, ``kind`` or ``checkpoint_id`` is invalid.
+        UnsupportedStore: The URL is of a store that is not supported.
+        UnusableDirectory: The URL or ``spool`` cannot be a path.
+        ValueError: ``compression`` is invalid.
+
+    Example:
+        ::
+
+            with ckptfmt.create(
+                "run/step-1200", participant="agent-0", kind="agent", checkpoint_id="step-1200"
+            ) as writer:
+                writer.write(ckptfmt.Record(ckptfmt.EpisodeId("17-0"), {"messages": []}, boundary=4))
+            print(writer.manifest.digest)
     """
     return Writer(
         url,
@@ -45,27 +70,54 @@ def create(
 
 
 class Writer(RecordWriter):
-    """Takes records one at a time, from one thread at a time; publishes them all or nothing.
+    """Writes the records of one participant and publishes them, all or nothing.
 
-    As a context manager it publishes when the block ends, and aborts when it raises. Make one with
-        :func:`create`.
+    :func:`ckptfmt.create` returns one. As a context manager it publishes at the end of the block, and aborts
+    when the block raises. Only one thread at a time may use it.
+
+    Attributes:
+        accepted: The number of records taken so far. After an error, continue with this record.
+
+    Example:
+        ::
+
+            try:
+                manifest = writer.publish()
+            except ckptfmt.StoreError:
+                if not writer.retry():  # the writer started over: write all records again
+                    for record in records:
+                        writer.write(record)
+                manifest = writer.publish()
     """
 
     _manifest: Manifest | None = None
 
     @property
     def manifest(self) -> Manifest:
-        """What was published. Raises ValueError before."""
+        """The published manifest.
+
+        Raises:
+            ValueError: Nothing is published yet.
+        """
         if self._manifest is None:
             raise ValueError("nothing is published yet")
         return self._manifest
 
     def publish(self) -> Manifest:
-        """Place what is left, then create the manifest; returns when all of it is durable. Harmless when
-        repeated.
+        """Place the remaining records and the index, then create the manifest. Idempotent.
 
-        Raises :class:`Stopped`, :class:`Conflict` (another manifest is there), :class:`StoreError` and
-        its kinds (call :meth:`retry` and then this again), :class:`OutcomeUnknown`, :class:`Unsupported`.
+        Everything is durable when this returns.
+
+        Returns:
+            The manifest.
+
+        Raises:
+            Stopped: The gate was stopped. Nothing is published.
+            Conflict: Another manifest exists. It is not replaced.
+            SnapshotChanged: Records that were written again differ from the first time.
+            OutcomeUnknown: The store did not say whether the manifest was created. Call this again.
+            StoreError: The store failed. Call :meth:`retry`, then this again.
+            ValueError: The writer was aborted, or must be retried after an interrupt.
         """
         if self._manifest is not None:
             return self._manifest
