@@ -1,1 +1,1 @@
-"""The folder of a run: what lies in it, the latest checkpoint, copies, and what may be removed."""
+"""The folder of a run: listing it, finding the latest checkpoint, copying and pruning checkpoints."""

@@ -1,4 +1,4 @@
-"""Copying a complete checkpoint to another folder, checked on both sides, ``checkpoint.json`` last."""
+"""Copying a complete checkpoint: checked at the source and at the target, ``checkpoint.json`` last."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ckptfmt._read.participant import ParticipantCheckpoint, load_participant
 from ckptfmt._write.manifest_publication import create_once
 from ckptfmt.stores import Store, Url, choose_store
 
-_PIECE: Final = 1024 * 1024
+_PIECE_BYTES: Final = 1024 * 1024
 
 Progress: TypeAlias = Callable[[int], None]
-"""Is told of bytes that were moved or checked; over a whole copy they add up to twice the records' bytes."""
+"""Called with a number of bytes that were copied or checked: over a copy, twice the bytes of the records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class CopyResult:
 
     Attributes:
         digest: The inner digest of ``checkpoint.json``.
-        copied: How many records files were copied.
-        copied_bytes: Their bytes.
-        present: How many records files were at the target already, whole.
+        copied: The number of records files that were copied.
+        copied_bytes: The bytes of these files.
+        present: The number of records files that the target already had, undamaged.
     """
 
     digest: str
@@ -48,34 +48,41 @@ def copy(
 ) -> CopyResult:
     """Copy a complete checkpoint to another folder, byte for byte.
 
-    First every participant's records and index, then its manifest; then ``cut.json``; ``checkpoint.json``
-    last, when everything was read back at the target and found right. What a checkpoint does not name is left
-    behind. A copy that was interrupted goes on when it is called again; a copy that is there already is
-    success, and damaged or missing records in it are repaired.
+    Copies the records, the index and then the manifest of each participant, then ``cut.json``, and creates
+    ``checkpoint.json`` last, after everything was read back at the target and compared. Files that the
+    checkpoint does not name are not copied. Repeating an interrupted copy continues it. Repeating a finished
+    copy is success, and repairs damaged or missing records.
 
     Args:
-        source: The checkpoint's folder.
-        target: The folder of the copy, beside the source and not in it.
+        source: The folder of the checkpoint.
+        target: The folder of the copy. It must not lie inside the source.
         progress: Called with a number of bytes whenever so many were copied or checked. Over a whole copy
-            they add up to twice the bytes of the records.
-        limits: The most that reading may cost.
+            the numbers add up to twice the bytes of the records.
+        limits: Limits for reading files that others wrote.
 
     Returns:
-        What was done.
+        What was copied.
 
     Raises:
-        Conflict: Another checkpoint, or a part of another one, is at the target. Nothing of it is replaced.
+        Conflict: The target has another checkpoint, or files of another one. They are not replaced.
         Incomplete: The source is not complete.
-        Damaged: The source is not what was written. Nothing damaged is placed under a good name.
+        Damaged: The source is damaged. Damaged records are never placed at the target.
         Unsupported: The source needs another version of ckptfmt.
         NotFound: There is no source.
         OutcomeUnknown: The store did not say whether a file was created.
         StoreError: A store failed, or cannot be used.
+
+    Example:
+        ::
+
+            ckptfmt.copy("run/step-1200", "archive/step-1200")
     """
-    return _Copying(choose_store(source), choose_store(target), progress or _ignore, limits).run()
+    return _Copy(choose_store(source), choose_store(target), progress or _no_progress, limits).run()
 
 
-class _Copying:
+class _Copy:
+    """One call of :func:`copy`."""
+
     def __init__(self, source: Store, target: Store, progress: Progress, limits: Limits) -> None:
         self._source = source
         self._target = target
@@ -90,35 +97,37 @@ class _Copying:
         if body is None:
             raise Incomplete(
                 f"{CHECKPOINT_FILE}: there is none in {self._source.url}; "
-                "only complete checkpoints are copied",
+                "only complete checkpoints can be copied",
                 file=CHECKPOINT_FILE,
             )
         if self._source.contains(self._target):
-            raise Conflict(f"{self._target.url}: it lies inside the checkpoint; copy to a folder beside it")
+            raise Conflict(
+                f"{self._target.url}: the target lies inside the checkpoint; copy to another folder"
+            )
         layout = checkpoint.layout
-        with _damage_in(self._source):
-            data = self._self_checked(CHECKPOINT_FILE, body.digest, self._limits.checkpoint_bytes)
-        self._refuse_another(data)
+        with _errors_naming(self._source):
+            data = self._read_self_checked(CHECKPOINT_FILE, body.digest, self._limits.checkpoint_bytes)
+        self._check_target(data)
         target = CheckpointLayout(self._target, layout.cut)
         for name in checkpoint:
             self._copy_participant(checkpoint, name, target.participant(name))
         if body.cut is not None:
-            with _damage_in(self._source):
-                cut = self._self_checked(layout.cut_file, body.cut.digest, self._limits.manifest_bytes)
+            with _errors_naming(self._source):
+                cut = self._read_self_checked(layout.cut_file, body.cut.digest, self._limits.manifest_bytes)
             self._create(layout.cut_file, cut, self._limits.manifest_bytes)
         self._target.make_durable(layout.folder)
         self._create(CHECKPOINT_FILE, data, self._limits.checkpoint_bytes)
         self._target.make_durable("")
         return CopyResult(body.digest, self._copied, self._copied_bytes, self._present)
 
-    def _self_checked(self, file: str, digest: str, limit: int) -> bytes:
+    def _read_self_checked(self, file: str, digest: str, limit: int) -> bytes:
         with reading(file, "it is missing"):
             data = self._source.read(file, limit)
         unseal(data, file, required=digest)
         return data
 
-    def _refuse_another(self, data: bytes) -> None:
-        """Before anything is written: a folder that holds another checkpoint stays as it is."""
+    def _check_target(self, data: bytes) -> None:
+        """Refuse a target that holds another checkpoint, before anything is written."""
         try:
             found = self._target.read(CHECKPOINT_FILE, self._limits.checkpoint_bytes)
         except NotFound:
@@ -128,7 +137,7 @@ class _Copying:
 
     def _conflict(self, file: str) -> Conflict:
         return Conflict(
-            f"{self._target.url}/{file}: another one is there; it was not replaced; copy to a new folder"
+            f"{self._target.url}/{file}: another file is there; it was not replaced; copy to a new folder"
         )
 
     def _create(self, file: str, data: bytes, limit: int) -> None:
@@ -137,42 +146,42 @@ class _Copying:
 
     def _copy_participant(self, checkpoint: Checkpoint, name: str, target: ParticipantLayout) -> None:
         source = checkpoint.layout.participant(name)
-        with _damage_in(self._source):
+        with _errors_naming(self._source):
             part = checkpoint[name]
-            part.episodes  # noqa: B018  # reads the index: every byte of it is checked
-            data = self._self_checked(source.manifest_file, part.digest, self._limits.manifest_bytes)
+            part.episodes  # noqa: B018  # reads and checks the whole index
+            data = self._read_self_checked(source.manifest_file, part.digest, self._limits.manifest_bytes)
             for segment in part.manifest.segments:
                 self._copy_segment(source.file(segment.file), segment)
             index = source.read(part.manifest.index, self._limits.index_bytes)
-        self._target.place(source.file(part.manifest.index), (index,), _never)
+        self._target.place(source.file(part.manifest.index), (index,), _never_stopped)
         self._target.make_durable(target.folder)
         self._create(target.manifest_file, data, self._limits.manifest_bytes)
         self._target.make_folder_durable(target.folder)
-        self._check_target(part, target)
+        self._check_copied(part, target)
 
     def _copy_segment(self, file: str, segment: Segment) -> None:
         if self._is_whole(file, segment):
             self._present += 1
             self._progress(segment.stored)
             return
-        self._target.place(file, self._pieces(file, segment), _never)
+        self._target.place(file, self._pieces(file, segment), _never_stopped)
         if not self._is_whole(file, segment):
             raise StoreError(
-                f"{self._target.url}/{file}: it does not read back as it was written; "
-                "see whether the disk is sound, then copy again",
+                f"{self._target.url}/{file}: the bytes read back are not those written; "
+                "check the disk, then copy again",
                 path=f"{self._target.url}/{file}",
             )
         self._copied += 1
         self._copied_bytes += segment.stored
 
     def _is_whole(self, file: str, segment: Segment) -> bool:
-        """Whether the target has this file, with the bytes of its name."""
+        """Whether the target has this file with the right size and digest."""
         digest = hashlib.sha256()
         try:
             with self._target.open(file) as stored:
                 if stored.size != segment.stored:
                     return False
-                while piece := stored.read(_PIECE):
+                while piece := stored.read(_PIECE_BYTES):
                     digest.update(piece)
                     self._progress(len(piece))
         except (NotFound, Damaged):
@@ -180,38 +189,38 @@ class _Copying:
         return digest.hexdigest() == segment.digest
 
     def _pieces(self, file: str, segment: Segment) -> Iterator[bytes]:
-        """The source's bytes; raises before the last of them would make a damaged file complete."""
+        """The bytes of the source. Raises after the last piece if the digest is wrong: nothing is placed."""
         digest = hashlib.sha256()
         with ParticipantLayout(self._source, "").open(file, "the records file is missing") as stored:
-            while piece := stored.read(_PIECE):
+            while piece := stored.read(_PIECE_BYTES):
                 digest.update(piece)
                 yield piece
                 self._progress(len(piece))
         if digest.hexdigest() != segment.digest:
             raise Damaged(
-                f"{file}: it was changed after writing: its bytes are not those of its name", file=file
+                f"{file}: it was changed after writing: its digest is not the one in its name", file=file
             )
 
-    def _check_target(self, part: ParticipantCheckpoint, target: ParticipantLayout) -> None:
-        with _damage_in(self._target):
+    def _check_copied(self, part: ParticipantCheckpoint, target: ParticipantLayout) -> None:
+        with _errors_naming(self._target):
             copied = load_participant(target, part.name, digest=part.digest, limits=self._limits)
             if copied.episodes != part.episodes:
                 file = target.file(part.manifest.index)
-                raise Damaged(f"{file}: it does not read back as it was", file=file)
+                raise Damaged(f"{file}: the bytes read back are not those written", file=file)
 
 
 @contextmanager
-def _damage_in(store: Store) -> Iterator[None]:
-    """Errors about a checkpoint say which of the two it is."""
+def _errors_naming(store: Store) -> Iterator[None]:
+    """Errors about a checkpoint begin with the URL of its folder: the source's or the target's."""
     try:
         yield
     except BadCheckpoint as error:
         raise type(error)(f"{store.url}: {error}", file=error.file, episode=error.episode) from error
 
 
-def _never() -> bool:
+def _never_stopped() -> bool:
     return False
 
 
-def _ignore(_: int) -> None:
+def _no_progress(_: int) -> None:
     pass

@@ -14,53 +14,59 @@ from ckptfmt.stores import Url, choose_store
 
 
 class LaterCheckpointUnusable(UserWarning):
-    """A checkpoint later than the one that :func:`ckptfmt.latest` returned is broken or incomplete."""
+    """There is a broken or incomplete checkpoint later than the one that :func:`ckptfmt.latest` returned."""
 
 
 def latest(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Checkpoint:
-    """Open the complete checkpoint of the highest sequence (of several, the last by name) of a run.
+    """Open the complete checkpoint with the highest sequence of a run.
 
-    It never passes over a later one silently: those that are broken or incomplete and later, or not known to
-    be earlier, are the ``passed_over`` of the result, and the warning
-    :class:`ckptfmt.LaterCheckpointUnusable` names them.
+    Of several with the same sequence it opens the last one by name. Broken or incomplete checkpoints that are
+    later, or that may be, are never skipped silently: they are in ``passed_over`` of the result, and the
+    warning :class:`ckptfmt.LaterCheckpointUnusable` names them.
 
     Args:
-        url: The run's folder.
-        limits: The most that reading may cost.
+        url: The folder of the run.
+        limits: Limits for reading files that others wrote.
 
     Returns:
         The checkpoint.
 
     Raises:
-        NotFound: There is no checkpoint.
-        Incomplete: None was ever completed.
-        Damaged: None is complete, and some are broken.
+        NotFound: There is no run, or it has no checkpoint.
+        Incomplete: No checkpoint was completed.
+        Damaged: No checkpoint is complete, and at least one is broken.
         StoreError: The store failed.
+
+    Example:
+        ::
+
+            checkpoint = ckptfmt.latest("run")
+            state = checkpoint.state
     """
     store = choose_store(url)
     listing = list_store(store, limits, with_orphans=False)
     complete = listing.complete()
     if not complete:
-        raise _none_complete(listing)
+        raise _no_complete_checkpoint(listing)
     best = complete[-1]
     checkpoint = find_checkpoint(store.at(best.name), limits)
     checkpoint.check_cut()
     checkpoint.passed_over = tuple(each for each in listing if _may_be_later(each, best))
     if checkpoint.passed_over:
-        told = "; ".join(f"{each.name} is {each.state} ({each.reason})" for each in checkpoint.passed_over)
+        reasons = "; ".join(f"{each.name} is {each.state} ({each.reason})" for each in checkpoint.passed_over)
         warnings.warn(
-            LaterCheckpointUnusable(f"{best.name} is the latest complete checkpoint, but {told}"),
+            LaterCheckpointUnusable(f"{best.name} is the latest complete checkpoint, but {reasons}"),
             stacklevel=2,
         )
     return checkpoint
 
 
-def _none_complete(listing: Listing) -> NotFound | BadCheckpoint:
+def _no_complete_checkpoint(listing: Listing) -> NotFound | BadCheckpoint:
     if not listing:
         return NotFound(f"{listing.url}: there is no checkpoint")
-    told = "; ".join(f"{each.name} is {each.state}: {each.reason}" for each in listing)
+    reasons = "; ".join(f"{each.name} is {each.state}: {each.reason}" for each in listing)
     kind = Damaged if any(each.state == "broken" for each in listing) else Incomplete
-    return kind(f"{listing.url}: no checkpoint there is complete: {told}"[:2000])
+    return kind(f"{listing.url}: no checkpoint is complete: {reasons}"[:2000])
 
 
 def _may_be_later(listed: Listed, best: Listed) -> bool:
@@ -69,5 +75,5 @@ def _may_be_later(listed: Listed, best: Listed) -> bool:
     if listed.sequence is not None and best.sequence is not None:
         return listed.sequence >= best.sequence
     if listed.state == "broken":
-        return True  # nothing trustworthy says when it was
+        return True  # its sequence is unknown, and its times prove nothing
     return listed.modified is None or best.modified is None or listed.modified >= best.modified

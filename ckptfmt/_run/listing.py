@@ -1,4 +1,4 @@
-"""What lies in the folder of a run: its checkpoints, its lives, and what belongs to nothing."""
+"""Listing the folder of a run: its checkpoints, its lives and its orphans."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _DIGITS: Final = re.compile(r"([0-9]+)")
 
 
 class Listing(Sequence[Listed], NotebookDisplay):
-    """The checkpoints of a run, by name (``step-9`` before ``step-10``).
+    """The checkpoints of a run: a sequence, sorted by name (``step-9`` before ``step-10``).
 
     Attributes:
-        url: The run's folder.
-        lives: The lives of the run, by number.
-        orphans: What belongs to no checkpoint; :func:`ckptfmt.prune` removes what is old of it.
+        url: The folder of the run.
+        lives: The lives of the run, sorted by number.
+        orphans: Files and folders that belong to no checkpoint. :func:`ckptfmt.prune` removes old ones.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class Listing(Sequence[Listed], NotebookDisplay):
         return len(self._checkpoints)
 
     def complete(self) -> list[Listed]:
-        """The complete checkpoints.
+        """The complete checkpoints of the run.
 
         Returns:
-            They, by sequence, then by name.
+            The checkpoints, sorted by sequence, then by name.
         """
         return sorted(
             (each for each in self if each.state == "complete"),
-            key=lambda each: (each.sequence, _natural(each.name)),
+            key=lambda each: (each.sequence, _natural_order(each.name)),
         )
 
     def __repr__(self) -> str:
@@ -69,21 +69,27 @@ class Listing(Sequence[Listed], NotebookDisplay):
 
 
 def list_run(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Listing:
-    """List every checkpoint directly below a folder, complete or not. Other folders are left out.
+    """List the checkpoints directly below a folder, complete or not. Other folders are ignored.
 
-    Reads ``checkpoint.json``, cuts and manifests, and compares names and sizes of the files; no record is
-    read.
+    Reads ``checkpoint.json``, cuts and manifests, and compares the names and sizes of the other files. Reads
+    no records.
 
     Args:
-        url: The run's folder.
-        limits: The most that reading may cost.
+        url: The folder of the run.
+        limits: Limits for reading files that others wrote.
 
     Returns:
         The listing.
 
     Raises:
-        NotFound: There is no such folder, or it is no run.
+        NotFound: There is no such folder, or it is not the folder of a run.
         StoreError: The store failed.
+
+    Example:
+        ::
+
+            for listed in ckptfmt.list("run"):
+                print(listed.name, listed.state, listed.size)
     """
     return list_store(choose_store(url), limits)
 
@@ -95,45 +101,50 @@ def list_store(
     with_unreadable: bool = False,
     with_orphans: bool = True,
 ) -> Listing:
-    """Like :func:`list_run`. ``with_unreadable`` names a checkpoint that the store cannot read, instead of
-    raising; without ``with_orphans`` the folders of complete checkpoints are not walked through.
+    """Like :func:`list_run`, for a store.
+
+    ``with_unreadable``: list a checkpoint that the store cannot read as unreadable instead of raising.
+    Without ``with_orphans``, the folders of complete checkpoints are not searched.
     """
     checkpoints: list[Listed] = []
     found = store.entries("")
     for each in found:
         if each.name in (CHECKPOINT_FILE, CUT_FILE, MANIFEST_FILE):
-            raise _no_run(store, each.name)
+            raise _not_a_run(store, each.name)
     orphans = temporary_files(found)
     run = RunLayout(store)
     for entry in found:
         if not entry.is_folder or entry.name == LIVES_FOLDER:
             continue
         try:
-            listed, left = _Look(run, entry.name, entry.is_link, limits, with_orphans).result()
+            listed, found_orphans = _FolderInspection(
+                run, entry.name, entry.is_link, limits, with_orphans
+            ).result()
         except NotFound:
             continue
         except StoreError as error:
             if not with_unreadable:
                 raise
-            listed, left = Listed(entry.name, store.at(entry.name).url, "unreadable", reason=str(error)), []
+            listed = Listed(entry.name, store.at(entry.name).url, "unreadable", reason=str(error))
+            found_orphans = []
         checkpoints.append(listed)
-        orphans += left
-    lives, left = _lives(run, limits)
-    checkpoints.sort(key=lambda each: _natural(each.name))
-    return Listing(store.url, checkpoints, lives, orphans + left)
+        orphans += found_orphans
+    lives, temporary = _read_lives(run, limits)
+    checkpoints.sort(key=lambda each: _natural_order(each.name))
+    return Listing(store.url, checkpoints, lives, orphans + temporary)
 
 
-def _no_run(store: Store, file: str) -> NotFound:
+def _not_a_run(store: Store, file: str) -> NotFound:
     if file == MANIFEST_FILE:
         return NotFound(
-            f"{store.url}: this is no run, it holds the {file} of one participant; "
-            "name the checkpoint's folder above it"
+            f"{store.url}: this is not the folder of a run: it holds the {file} of one participant; "
+            "use a folder above it"
         )
-    return NotFound(f"{store.url}: this is no run, it holds a {file}; name the run's folder above it")
+    return NotFound(f"{store.url}: this is not the folder of a run: it holds a {file}; use a folder above it")
 
 
-class _Look:
-    """Looks at one folder of the run. Raises NotFound when it is no checkpoint."""
+class _FolderInspection:
+    """Determines the state and the orphans of one folder of a run."""
 
     def __init__(self, run: RunLayout, name: str, is_link: bool, limits: Limits, with_orphans: bool) -> None:
         self._name = name
@@ -146,6 +157,7 @@ class _Look:
         self._participants: int | None = None
 
     def result(self) -> tuple[Listed, list[Orphan]]:
+        """The checkpoint and its orphans. Raises :class:`NotFound` when the folder is not a checkpoint."""
         state: State = "complete"
         reason: str | None = None
         readable = True
@@ -154,7 +166,7 @@ class _Look:
             self._body = checkpoint.body
             self._participants = len(checkpoint)
             if self._body is None:
-                state, reason = "incomplete", _NEVER_COMPLETED
+                state, reason = "incomplete", _NOT_COMPLETED
             else:
                 checkpoint.check_cut()
                 size = 0
@@ -165,13 +177,13 @@ class _Look:
         except NotFound:
             if not self._holds_orphans():
                 raise
-            state, reason = "incomplete", _NEVER_COMPLETED
+            state, reason = "incomplete", _NOT_COMPLETED
         except BadCheckpoint as error:
-            never = isinstance(error, Incomplete) and self._body is None
-            state, reason = "incomplete" if never else "broken", str(error)
-            readable = never or self._body is not None
+            not_completed = isinstance(error, Incomplete) and self._body is None
+            state, reason = "incomplete" if not_completed else "broken", str(error)
+            readable = not_completed or self._body is not None
         orphans = self._orphans(readable)
-        return self._listed(state, reason, orphans), orphans
+        return self._make_listed(state, reason, orphans), orphans
 
     def _orphans(self, readable: bool) -> list[Orphan]:
         if self._is_link or (self._body is not None and not self._with_orphans):
@@ -179,15 +191,16 @@ class _Look:
         return orphans_of_checkpoint(self._store, self._name, self._body, readable=readable)
 
     def _holds_orphans(self) -> bool:
-        """Whether something of the format lies here all the same: a cut whose ``cut.json`` was not written
-        yet, or what an interrupted ``prune`` left.
+        """Whether a folder without a checkpoint holds files of the format.
+
+        These are a cut whose ``cut.json`` is not written yet, or the rest of an interrupted ``prune``.
         """
         return not self._is_link and any(
             each.kind in ("cut", "participant")
             for each in orphans_of_checkpoint(self._store, self._name, None, readable=True)
         )
 
-    def _listed(self, state: State, reason: str | None, orphans: list[Orphan]) -> Listed:
+    def _make_listed(self, state: State, reason: str | None, orphans: list[Orphan]) -> Listed:
         body = self._body
         if body is None:
             times = [each.modified for each in self._store.entries("")]
@@ -209,13 +222,13 @@ class _Look:
         )
 
 
-_NEVER_COMPLETED: Final = f"it has no {CHECKPOINT_FILE}: never completed"
+_NOT_COMPLETED: Final = f"there is no {CHECKPOINT_FILE}: it was never completed"
 
 
 def check_files(layout: ParticipantLayout, manifest: Manifest) -> None:
-    """Compare names and sizes of the files in a participant's folder with its manifest; no file is read.
+    """Compare names and sizes of the files in a participant's folder with its manifest. Reads no file.
 
-    Raises :class:`Incomplete` (one is missing), :class:`Damaged`, :class:`StoreError`.
+    Raises :class:`Incomplete` (a file is missing), :class:`Damaged`, :class:`StoreError`.
     """
     try:
         found = {each.name: each for each in layout.store.entries(layout.folder)}
@@ -226,7 +239,7 @@ def check_files(layout: ParticipantLayout, manifest: Manifest) -> None:
         if name not in found:
             raise Incomplete(f"{file}: it is missing", file=file)
         if not found[name].is_file:
-            raise Damaged(f"{file}: it is no regular file; it was put there later", file=file)
+            raise Damaged(f"{file}: it is not a regular file; it was replaced after writing", file=file)
     for segment in manifest.segments:
         stored = found[segment.file].size
         if stored != segment.stored:
@@ -234,7 +247,7 @@ def check_files(layout: ParticipantLayout, manifest: Manifest) -> None:
             raise Damaged(f"{file}: it has {stored} bytes, not {segment.stored}", file=file)
 
 
-def _lives(run: RunLayout, limits: Limits) -> tuple[list[Life], list[Orphan]]:
+def _read_lives(run: RunLayout, limits: Limits) -> tuple[list[Life], list[Orphan]]:
     try:
         found = run.store.entries(LIVES_FOLDER)
     except NotFound:
@@ -244,7 +257,7 @@ def _lives(run: RunLayout, limits: Limits) -> tuple[list[Life], list[Orphan]]:
     return sorted(lives, key=lambda life: life.number), temporary_files(found)
 
 
-def _natural(name: str) -> list[Any]:
-    """Sorts numbers in a name by value."""
+def _natural_order(name: str) -> list[Any]:
+    """A sort key that compares the numbers in a name by value."""
     parts = enumerate(_DIGITS.split(name))
     return [(len(part.lstrip("0")), part) if place % 2 else part for place, part in parts]

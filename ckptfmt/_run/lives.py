@@ -1,4 +1,4 @@
-"""Lives: each start and each restore of a run takes the next number, so that no attempt is used twice."""
+"""Lives: each start and each restore of a run gets the next number, so that no attempt is used twice."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Life:
     """One life of a run.
 
     Attributes:
-        number: Its number, from 0.
-        source_checkpoint_id: The id of the checkpoint that it restored; None when it started from nothing.
-        problem: What is wrong with its file; None when it can be read.
+        number: The number of the life, from 0.
+        source_checkpoint_id: The id of the checkpoint that the life restored; None when it restored none.
+        problem: Why the file of the life cannot be read; None when it can.
     """
 
     number: int
@@ -28,21 +28,28 @@ class Life:
 
 
 def start_life(run_url: Url, source_checkpoint_id: str | None = None) -> int:
-    """Take the next free life of a run. Two processes never get the same number: each file is created only
-    once.
+    """Start the next life of a run. Two processes never get the same number.
+
+    The file of the life is durable when this returns.
 
     Args:
-        run_url: The run's folder.
-        source_checkpoint_id: The id of the checkpoint that this life restores.
+        run_url: The folder of the run. It need not exist.
+        source_checkpoint_id: The id of the checkpoint that the life restores; None when it restores none.
 
     Returns:
-        The number of the life; the first is 0. It is durable.
+        The number of the life. The first is 0.
 
     Raises:
-        InvalidId: The id cannot be one.
-        UnsupportedStore: The store cannot create a file only once.
+        InvalidId: ``source_checkpoint_id`` is not a valid label.
+        UnsupportedStore: The store cannot create a file only if it does not exist.
         OutcomeUnknown: The store did not say whether the file was created.
-        StoreError: The store failed, or cannot be used.
+        StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`).
+
+    Example:
+        ::
+
+            life = ckptfmt.start_life("run")
+            first_attempt = 100 * life
     """
     if source_checkpoint_id is not None:
         check_label(source_checkpoint_id, "checkpoint id")
@@ -63,7 +70,7 @@ def start_life(run_url: Url, source_checkpoint_id: str | None = None) -> int:
 
 
 def read_life(run: RunLayout, number: int, limits: Limits) -> Life:
-    """One life of a run; what is wrong with its file is its ``problem``. Raises :class:`StoreError`."""
+    """Read one life of a run. Damage is returned as its ``problem``. Raises :class:`StoreError`."""
     try:
         data = run.read_life_file(number, limits.manifest_bytes)
         return Life(number, parse_life(data, number, run.life_file(number)))
