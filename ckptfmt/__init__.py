@@ -1,9 +1,12 @@
 """Exact, durable checkpoints of rollouts in flight, as files.
 
-A participant streams its records with :func:`create`; :func:`publish` names the participants of a checkpoint
-in ``checkpoint.json``; :func:`open` reads any of it back, and :func:`verify` checks every byte. FORMAT.md
-specifies the bytes. :mod:`ckptfmt.stores` holds the places where files can be stored, :mod:`ckptfmt.testing`
-what tests need.
+Participants write their records with :func:`create`. :func:`publish` completes a checkpoint by creating its
+``checkpoint.json``, which names the participants. :func:`open` reads a checkpoint, and :func:`verify` checks
+every byte of it. FORMAT.md specifies the bytes.
+
+Submodules:
+    :mod:`ckptfmt.stores`: The stores that hold the files, and the interface for new ones.
+    :mod:`ckptfmt.testing`: Helpers for tests of code that uses ckptfmt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""For people: tables of text, notebook displays, differences, the HTML report.
+"""Output for people: text tables, notebook displays, differences between checkpoints, the HTML report.
 
-Importing this room registers how the objects of the rooms below show themselves.
+Importing this package registers the displays of objects of the lower packages.
 """
 
 from ckptfmt._show import notebook as _notebook  # noqa: F401

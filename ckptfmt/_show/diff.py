@@ -18,30 +18,31 @@ from ckptfmt._values.comparison import Difference, compare
 from ckptfmt._values.patches import Exact
 from ckptfmt.stores import Url, choose_store
 
-MOST_PLACES: Final = 20
+_MAX_PLACES: Final = 20
 
 
 def diff(
-    left: Checkpoint | Url, right: Checkpoint | Url, *, most_places: int = MOST_PLACES
+    left: Checkpoint | Url, right: Checkpoint | Url, *, most_places: int = _MAX_PLACES
 ) -> CheckpointDiff:
-    """Compare two checkpoints record by record, exactly: type, value, sign of zero, order of keys. NaN equals
-    NaN.
+    """Compare two checkpoints record by record.
 
-    Records are matched by participant and rollout. Participants of one digest are not read at all, payloads
-    of the same bytes are not decoded, and no more than two records are in memory.
+    The comparison is exact: types, values, the sign of zero and the order of keys. NaN equals NaN. Records
+    are matched by participant and rollout. Participants with the same digest are not read, payloads with the
+    same bytes are not decoded, and at most two records are in memory.
 
     Args:
         left: The first checkpoint, or its URL.
         right: The second checkpoint, or its URL.
-        most_places: The most differences that are listed of one payload.
+        most_places: The most differences to list for one payload, and for the state.
 
     Returns:
-        The difference. It prints as text, a line for each difference.
+        The differences. Printing them gives one line for each.
 
     Raises:
-        BadCheckpoint: What had to be read is damaged or missing; the message says of which checkpoint.
+        BadCheckpoint: A file is damaged or missing. The message names the checkpoint.
         NotFound: There is no such checkpoint.
         StoreError: A store failed.
+        ValueError: ``most_places`` is not an int of 0 or more.
 
     Example:
         ::
@@ -49,29 +50,29 @@ def diff(
             print(ckptfmt.diff("run/step-1200", "run/step-1210"))
     """
     if type(most_places) is not int or most_places < 0:
-        raise ValueError("most_places is an int of 0 or more")
-    one, other = _opened(left), _opened(right)
+        raise ValueError("most_places must be an int of 0 or more")
+    one, other = _as_checkpoint(left), _as_checkpoint(right)
     return CheckpointDiff(
         one.url,
         other.url,
-        _header(one, other),
+        _compare_headers(one, other),
         ()
         if one.body is None or other.body is None
         else tuple(islice(compare(one.state, other.state), most_places)),
-        tuple(_participant(one, other, name, most_places) for name in sorted({*one, *other})),
+        tuple(_compare_participants(one, other, name, most_places) for name in sorted({*one, *other})),
     )
 
 
-def _opened(checkpoint: Checkpoint | Url) -> Checkpoint:
+def _as_checkpoint(checkpoint: Checkpoint | Url) -> Checkpoint:
     if isinstance(checkpoint, Checkpoint):
         return checkpoint
-    with _named(choose_store(checkpoint).url):
+    with _errors_naming(choose_store(checkpoint).url):
         return open_checkpoint(checkpoint)
 
 
 @contextmanager
-def _named(url: str) -> Iterator[None]:
-    """What is raised within says of which checkpoint it is."""
+def _errors_naming(url: str) -> Iterator[None]:
+    """Errors raised in the block name the checkpoint: their messages contain ``url``."""
     try:
         yield
     except CheckpointError as error:
@@ -80,7 +81,7 @@ def _named(url: str) -> Iterator[None]:
         raise
 
 
-def _header(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
+def _compare_headers(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
     pairs: dict[str, tuple[Any, Any]] = {"id": (one.id, other.id)}
     if one.body is not None and other.body is not None:
         pairs |= {
@@ -91,90 +92,94 @@ def _header(one: Checkpoint, other: Checkpoint) -> dict[str, tuple[Any, Any]]:
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _participant(one: Checkpoint, other: Checkpoint, name: str, most: int) -> ParticipantDiff:
+def _compare_participants(one: Checkpoint, other: Checkpoint, name: str, most: int) -> ParticipantDiff:
     if name not in one:
-        with _named(other.url):
+        with _errors_naming(other.url):
             part = other[name]
             return ParticipantDiff(name, (None, part.kind), added=tuple(sorted(part.episodes)))
     if name not in other:
-        with _named(one.url):
+        with _errors_naming(one.url):
             part = one[name]
             return ParticipantDiff(name, (part.kind, None), removed=tuple(sorted(part.episodes)))
-    left, right = _Side(one, name), _Side(other, name)
+    left, right = _ComparedParticipant(one, name), _ComparedParticipant(other, name)
     kind = (left.part.kind, right.part.kind)
     if left.part.digest == right.part.digest or _same_records(left.part, right.part):
         return ParticipantDiff(name, kind, same=len(left.part))
-    here, there = left.keys(), right.keys()
+    left_keys, right_keys = left.keys(), right.keys()
     changed = [
         found
-        for mine, theirs in _pairs(left, right, here, there)
-        if (found := _episode(mine, theirs, left.value, right.value, most)) is not None
+        for left_record, right_record in _matched_records(left, right, left_keys, right_keys)
+        if (found := _compare_records(left_record, right_record, left.value, right.value, most)) is not None
     ]
     return ParticipantDiff(
         name,
         kind,
-        added=tuple(sorted(key for rollout, key in there.items() if rollout not in here)),
-        removed=tuple(sorted(key for rollout, key in here.items() if rollout not in there)),
+        added=tuple(sorted(key for rollout, key in right_keys.items() if rollout not in left_keys)),
+        removed=tuple(sorted(key for rollout, key in left_keys.items() if rollout not in right_keys)),
         changed=tuple(changed),
-        same=len(here.keys() & there.keys()) - len(changed),
+        same=len(left_keys.keys() & right_keys.keys()) - len(changed),
     )
 
 
 def _same_records(left: ParticipantCheckpoint, right: ParticipantCheckpoint) -> bool:
-    """The files are named by their bytes: manifests of two checkpoints may name the same ones."""
+    """Whether both name the same records files. The names are digests, so the records are the same."""
     return left.manifest.segments == right.manifest.segments
 
 
-class _Side:
-    """A participant in one of the two checkpoints."""
+class _ComparedParticipant:
+    """One of the two participants. Errors while reading it name its checkpoint."""
 
     def __init__(self, checkpoint: Checkpoint, name: str) -> None:
         self._url = checkpoint.url
-        with _named(self._url):
+        with _errors_naming(self._url):
             self.part = checkpoint[name]
 
     def keys(self) -> dict[str, str]:
         """The capture key of each rollout."""
-        with _named(self._url):
+        with _errors_naming(self._url):
             return dict(zip(rollouts_of(self.part.episodes), self.part.episodes, strict=True))
 
     def read(self) -> Iterator[StoredRecord]:
-        with _named(self._url):
+        """All records, in the order written."""
+        with _errors_naming(self._url):
             yield from self.part.read()
 
     def fetch(self, key: str) -> StoredRecord:
-        with _named(self._url):
+        """One record."""
+        with _errors_naming(self._url):
             return self.part[key]
 
     def value(self, record: StoredRecord) -> Exact:
-        with _named(self._url):
+        """The decoded payload of a record of this participant."""
+        with _errors_naming(self._url):
             return record.payload
 
 
-def _pairs(
-    left: _Side,
-    right: _Side,
-    here: Mapping[str, str],
-    there: Mapping[str, str],
+def _matched_records(
+    left: _ComparedParticipant,
+    right: _ComparedParticipant,
+    left_keys: Mapping[str, str],
+    right_keys: Mapping[str, str],
 ) -> Iterator[tuple[StoredRecord, StoredRecord]]:
-    """The records of each rollout that both have, in the order of ``left``.
+    """The two records of each rollout that both participants hold, in the order of ``left``.
 
-    Writers keep their order mostly, so the other side is read along; what is not next there is fetched alone.
+    Writers mostly keep the order of the records, so ``right`` is read in parallel. A record that is not the
+    next one there is fetched alone.
     """
-    along = (record for record in right.read() if record.episode.rollout_id in here)
-    following = next(along, None)
+    right_records = (record for record in right.read() if record.episode.rollout_id in left_keys)
+    right_record = next(right_records, None)
     for record in left.read():
         rollout = record.episode.rollout_id
-        if rollout not in there:
+        if rollout not in right_keys:
             continue
-        if following is not None and following.episode.rollout_id == rollout:
-            yield record, following
-            following = next(along, None)
+        if right_record is not None and right_record.episode.rollout_id == rollout:
+            yield record, right_record
+            right_record = next(right_records, None)
         else:
-            yield record, right.fetch(there[rollout])
+            yield record, right.fetch(right_keys[rollout])
 
 
-def _episode(
+def _compare_records(
     left: StoredRecord,
     right: StoredRecord,
     left_value: Callable[[StoredRecord], Exact],

@@ -1,4 +1,4 @@
-"""What changed from one checkpoint to another, as values and as text for people."""
+"""The differences between two checkpoints, as values and as text for people."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from ckptfmt._display import NotebookDisplay
 from ckptfmt._text import count_text, printable
 from ckptfmt._values.comparison import Difference, place_text
 
-_MOST_KEYS: Final = 10
-_MOST_EPISODES: Final = 20
-_SHOWN_CHARACTERS: Final = 100
+_MAX_KEYS: Final = 10
+_MAX_EPISODES: Final = 20
+_MAX_CHARACTERS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDiff:
-    """One rollout that both checkpoints hold, and not in the same state.
+    """The differences of one rollout that both checkpoints hold.
 
     Attributes:
-        rollout_id: The rollout.
+        rollout_id: The rollout id.
         left: Its capture key in the first checkpoint.
-        right: Its capture key in the second one; the attempt may differ.
-        envelope: What changed besides the payload: ``boundary``, ``schema`` or ``references`` to the two
-            values.
+        right: Its capture key in the second one. The attempt may differ.
+        envelope: Those of ``boundary``, ``schema`` and ``references`` that differ, to their two values.
         places: The first differences of the payloads.
-        more: Whether there are more of them.
+        more: Whether the payloads have more differences.
     """
 
     rollout_id: str
@@ -37,10 +36,10 @@ class EpisodeDiff:
     more: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The difference as a value that JSON can hold.
+        """The differences as a value that JSON can hold.
 
         Returns:
-            Its members by name.
+            The attributes by name.
         """
         return {
             "rollout_id": self.rollout_id,
@@ -54,15 +53,15 @@ class EpisodeDiff:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantDiff:
-    """What changed in one participant.
+    """The differences of one participant.
 
     Attributes:
-        name: The participant.
-        kind: Its kind in the two checkpoints, None where there is no such participant.
-        added: Capture keys that only the second checkpoint holds, sorted.
-        removed: Capture keys that only the first one holds, sorted.
-        changed: The rollouts that both hold, and not in the same state.
-        same: How many records are equal.
+        name: The participant name.
+        kind: The kinds in the two checkpoints. None: the checkpoint has no such participant.
+        added: The capture keys that only the second checkpoint holds, sorted.
+        removed: The capture keys that only the first checkpoint holds, sorted.
+        changed: The rollouts that both checkpoints hold with differences.
+        same: The number of equal records.
     """
 
     name: str
@@ -77,14 +76,14 @@ class ParticipantDiff:
 
     @property
     def is_same(self) -> bool:
-        """Whether nothing changed."""
+        """Whether there are no differences."""
         return self.kind[0] == self.kind[1] and not (self.added or self.removed or self.changed)
 
     def to_json(self) -> dict[str, Any]:
-        """The difference as a value that JSON can hold.
+        """The differences as a value that JSON can hold.
 
         Returns:
-            Its members by name.
+            The attributes by name.
         """
         return {
             "name": self.name,
@@ -98,15 +97,14 @@ class ParticipantDiff:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDiff(NotebookDisplay):
-    """What changed from one checkpoint to another. As text it is a line for each difference.
+    """The differences between two checkpoints. As text it has a line for each.
 
     Attributes:
         left: The URL of the first checkpoint.
         right: The URL of the second one.
-        header: What changed of the id, sequence, restarts and marks in ``checkpoint.json``: name to the two
-            values.
+        header: Those of ``id``, ``sequence``, ``restarts`` and ``marks`` that differ, to their two values.
         state: The first differences of the controller's state.
-        participants: What changed in each participant, by name.
+        participants: The differences of each participant, sorted by name.
     """
 
     left: str
@@ -117,15 +115,15 @@ class CheckpointDiff(NotebookDisplay):
 
     @property
     def is_same(self) -> bool:
-        """Whether the records, restarts, marks and state are the same (sequence and id may differ)."""
+        """Whether records, restarts, marks and state are the same. Sequence and id may differ."""
         named = {"restarts", "marks"}.intersection(self.header)
         return not named and not self.state and all(each.is_same for each in self.participants)
 
     def to_json(self) -> dict[str, Any]:
-        """The difference as a value that JSON can hold.
+        """The differences as a value that JSON can hold.
 
         Returns:
-            Its members by name.
+            The attributes by name.
         """
         return {
             "left": self.left,
@@ -137,17 +135,17 @@ class CheckpointDiff(NotebookDisplay):
         }
 
     def __str__(self) -> str:
-        """Every episode that changed, a line for each difference."""
+        """All changed episodes, with a line for each difference."""
         return diff_text(self)
 
     def __repr__(self) -> str:
-        """The same, cut where a participant has many of them."""
+        """The text, with only the first changed episodes of each participant."""
         return diff_text(self, whole=False)
 
 
 def diff_text(diff: CheckpointDiff, *, whole: bool = True) -> str:
-    """The difference, ending without a line feed; not ``whole``: of each participant the first episodes."""
-    return "\n".join(map(printable, _lines(diff, None if whole else _MOST_EPISODES)))
+    """The differences as text, without a final line feed. Without ``whole``: only the first episodes."""
+    return "\n".join(map(printable, _lines(diff, None if whole else _MAX_EPISODES)))
 
 
 def _lines(diff: CheckpointDiff, most: int | None) -> Iterator[str]:
@@ -155,16 +153,16 @@ def _lines(diff: CheckpointDiff, most: int | None) -> Iterator[str]:
     yield f"+++ {diff.right}"
     if diff.is_same:
         yield "the same records, restarts, marks and state"
-    yield from _pairs(diff.header, "")
+    yield from _pair_lines(diff.header, "")
     if diff.state:
         yield "state"
-        yield from _places(diff.state, "  ")
+        yield from _place_lines(diff.state, "  ")
     for part in diff.participants:
         if not part.is_same:
-            yield from _participant(part, most)
+            yield from _participant_lines(part, most)
 
 
-def _participant(part: ParticipantDiff, most: int | None) -> Iterator[str]:
+def _participant_lines(part: ParticipantDiff, most: int | None) -> Iterator[str]:
     before, after = part.kind
     if before is None:
         yield f"{part.name} ({after}): added, with {count_text(len(part.added), 'episode')}"
@@ -174,49 +172,49 @@ def _participant(part: ParticipantDiff, most: int | None) -> Iterator[str]:
         return
     kind = before if before == after else f"{before} -> {after}"
     yield f"{part.name} ({kind}): {counts_text(part)}"
-    yield from _keys("+", part.added)
-    yield from _keys("-", part.removed)
+    yield from _key_lines("+", part.added)
+    yield from _key_lines("-", part.removed)
     for each in part.changed[:most]:
-        yield from _episode(each)
+        yield from _episode_lines(each)
     if most is not None and len(part.changed) > most:
         yield f"  ~ and {len(part.changed) - most} more; print() shows all of them"
 
 
 def counts_text(part: ParticipantDiff) -> str:
-    """How many episodes of a participant changed, and how many did not."""
+    """The numbers of added, removed, changed and equal records of a participant."""
     return (
         f"{len(part.added)} added, {len(part.removed)} removed, {len(part.changed)} changed, "
         f"{part.same} the same"
     )
 
 
-def _keys(sign: str, keys: Sequence[str]) -> Iterator[str]:
-    for key in keys[:_MOST_KEYS]:
+def _key_lines(sign: str, keys: Sequence[str]) -> Iterator[str]:
+    for key in keys[:_MAX_KEYS]:
         yield f"  {sign} {key}"
-    if len(keys) > _MOST_KEYS:
-        yield f"  {sign} and {len(keys) - _MOST_KEYS} more"
+    if len(keys) > _MAX_KEYS:
+        yield f"  {sign} and {len(keys) - _MAX_KEYS} more"
 
 
-def _episode(changed: EpisodeDiff) -> Iterator[str]:
+def _episode_lines(changed: EpisodeDiff) -> Iterator[str]:
     key = changed.left if changed.left == changed.right else f"{changed.left} -> {changed.right}"
     yield f"  ~ {key}"
-    yield from _pairs(changed.envelope, "      ")
-    yield from _places(changed.places, "      ")
+    yield from _pair_lines(changed.envelope, "      ")
+    yield from _place_lines(changed.places, "      ")
     if changed.more:
         yield "      and more"
 
 
-def _pairs(pairs: Mapping[str, tuple[Any, Any]], indent: str) -> Iterator[str]:
+def _pair_lines(pairs: Mapping[str, tuple[Any, Any]], indent: str) -> Iterator[str]:
     for name, (before, after) in pairs.items():
-        yield f"{indent}{name}: {_shown(before)} -> {_shown(after)}"
+        yield f"{indent}{name}: {_shortened(before)} -> {_shortened(after)}"
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 3]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."
 
 
-def _places(places: Sequence[Difference], indent: str) -> Iterator[str]:
+def _place_lines(places: Sequence[Difference], indent: str) -> Iterator[str]:
     for each in places:
         if each.kind == "added":
             yield f"{indent}{each.path}: added {each.right}"

@@ -1,4 +1,4 @@
-"""Pieces of HTML. Names come from files: everything is escaped."""
+"""Parts of HTML pages. Names come from untrusted files, so everything is escaped."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final
 from ckptfmt._show.tables import right_columns
 from ckptfmt._text import printable
 
-_LONGEST_NAME: Final = 28
-_WRAPPED: Final = "min-width:14em;overflow-wrap:anywhere"
+_MAX_UNWRAPPED: Final = 28
+_WRAPPED_STYLE: Final = "min-width:14em;overflow-wrap:anywhere"
 
 
 def escaped(value: object) -> str:
-    """A value as text of an HTML page: no markup, nothing that changes the direction of the text."""
+    """A value as text of an HTML page, without markup and without characters that change its direction."""
     return html.escape("" if value is None else printable(str(value)))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """An HTML table; columns of numbers stand to the right."""
+    """An HTML table. Columns of numbers are right-aligned."""
     listed = list(rows)
     right = right_columns(columns, listed)
     body = "".join(
@@ -30,7 +30,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def facts_table(rows: Iterable[tuple[str, object]]) -> str:
-    """An HTML table of names and values; what is None is left out."""
+    """An HTML table of names and values. Values of None are omitted."""
     body = "".join(
         f"<tr>{cell('th', name, False)}{cell('td', value, False)}</tr>"
         for name, value in rows
@@ -40,19 +40,22 @@ def facts_table(rows: Iterable[tuple[str, object]]) -> str:
 
 
 def table_head(columns: Sequence[str], right: Sequence[bool]) -> str:
-    """The head of a table; ``right`` says which columns stand to the right."""
+    """The head of a table. ``right`` states which columns are right-aligned."""
     cells = "".join(cell("th", name, at) for name, at in zip(columns, right, strict=True))
     return f"<thead><tr>{cells}</tr></thead>"
 
 
 def cell(tag: str, value: object, right: bool) -> str:
-    """One cell. A notebook has styles of its own for tables, so each says where it stands, and where it may
-    break: a name or a number nowhere, a long text anywhere, since a digest fits no column."""
+    """One cell, with its own style, because notebooks have styles for tables.
+
+    Short names and numbers do not wrap; long texts may wrap anywhere, because a digest is wider than any
+    column.
+    """
     text = escaped(value)
-    wraps = _WRAPPED if len(text) > _LONGEST_NAME else "white-space:nowrap"
+    wraps = _WRAPPED_STYLE if len(text) > _MAX_UNWRAPPED else "white-space:nowrap"
     return f'<{tag} style="text-align:{"right" if right else "left"};{wraps}">{text}</{tag}>'
 
 
 def preformatted(text: str) -> str:
-    """Text as it is."""
+    """Preformatted text."""
     return f"<pre>{html.escape(text)}</pre>"

@@ -1,4 +1,4 @@
-"""Listings as tables of text."""
+"""Tables as text, and listings as such tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SIZES: Final = frozenset({"size", "stored", "plain", "share"})
 def table_lines(
     columns: Sequence[str], rows: Sequence[Sequence[object]], notes: Sequence[str | None] = ()
 ) -> list[str]:
-    """Rows as aligned columns, two spaces between them, their names first.
+    """A table as lines: the column names, then the rows, with aligned columns.
 
-    None is shown as nothing, numbers stand to the right; a row's note stands on a line of its own below it.
-    Nothing is cut or folded: names are there to be copied.
+    None is shown as an empty cell, and numbers are right-aligned. The note of a row is on a line of its own
+    below the row. Nothing is shortened or wrapped, so that names can be copied.
     """
     texts = [list(columns)]
     texts += [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
@@ -37,7 +37,7 @@ def table_lines(
 
 
 def right_columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
-    """Which columns stand to the right: those of numbers, and of sizes."""
+    """Which columns are right-aligned: those of numbers and of sizes."""
     return [
         name in _SIZES or (bool(rows) and all(isinstance(row[at], int | None) for row in rows))
         for at, name in enumerate(columns)
@@ -45,7 +45,7 @@ def right_columns(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> l
 
 
 class ListingTable(NamedTuple):
-    """A listing as a table: one row and one reason (None: it is complete) for each checkpoint."""
+    """A listing as a table: a row and a reason for each checkpoint. The reason of a complete one is None."""
 
     columns: tuple[str, ...]
     rows: list[tuple[object, ...]]
@@ -53,7 +53,7 @@ class ListingTable(NamedTuple):
 
 
 def listing_table(listing: Sequence[Listed]) -> ListingTable:
-    """The table of a listing; ids are left out where all are the names of their folders."""
+    """The table of a listing. The id column is omitted when all ids equal the names of the folders."""
     columns: tuple[str, ...] = ("checkpoint", "state", "sequence", "participants", "episodes", "size")
     rows: list[tuple[object, ...]] = [
         (
@@ -69,14 +69,14 @@ def listing_table(listing: Sequence[Listed]) -> ListingTable:
 
 
 def run_text(listing: Listing) -> str:
-    """How much there is in a run."""
+    """The numbers of checkpoints and lives of a run."""
     lives = count_text(len(listing.lives), "life", "lives")
     return f"{count_text(len(listing), 'checkpoint')}, {lives}"
 
 
 @text_of.register
 def listing_text(listing: Listing) -> str:
-    """A listing as a table, and a line for what belongs to no checkpoint."""
+    """A listing as a table, with a line about the orphans."""
     lines = [f"{printable(listing.url)}: {run_text(listing)}"]
     if len(listing):
         lines += table_lines(*listing_table(listing))
@@ -86,7 +86,7 @@ def listing_text(listing: Listing) -> str:
 
 
 def orphans_text(listing: Listing) -> str:
-    """How much belongs to no checkpoint: one line."""
+    """The number and size of the orphans: one line."""
     size = sum(each.size for each in listing.orphans)
     count = count_text(len(listing.orphans), "orphan")
-    return f"{count}, {size_text(size)}: ckptfmt prune removes what is old"
+    return f"{count}, {size_text(size)}: ckptfmt prune removes old orphans"
