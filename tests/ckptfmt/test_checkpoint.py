@@ -369,18 +369,18 @@ def test_reprs_are_short_and_show_no_state(tmp_path: Path) -> None:
 
 
 def test_a_participant_that_is_not_there_is_told_with_those_that_are(built: Built) -> None:
-    with pytest.raises(NotFound, match=r"there is no participant 'env'; it has agent-0, tools/0$"):
+    with pytest.raises(NotFound, match=r"no participant 'env'; the checkpoint has agent-0, tools/0$"):
         _ = ckptfmt.open(built.folder)["env"]
     folder = built.folder.parent / "step-2"
     cut = ckptfmt.create_cut(folder, "two")
     ckptfmt.publish(folder, participants={}, sequence=2, cut=cut)
-    with pytest.raises(NotFound, match="it has none"):
+    with pytest.raises(NotFound, match="the checkpoint has no participants"):
         _ = ckptfmt.open(folder)["env"]
     digests = {
         f"p{n:02}": write(folder.parent / "many", [], participant=f"p{n:02}").digest for n in range(30)
     }
     ckptfmt.publish(folder.parent / "many", participants=digests, sequence=3)
-    with pytest.raises(NotFound, match=r"it has p00, p01, .*p09 and 20 more$"):
+    with pytest.raises(NotFound, match=r"has p00, p01, .*p09 and 20 more$"):
         _ = ckptfmt.open(folder.parent / "many")["env"]
 
 
@@ -426,7 +426,7 @@ def test_another_checkpoint_in_its_folder_is_not_the_one_that_was_pickled(tmp_pa
     with pytest.raises(NotFound):
         pickle.loads(data)
     build(folder)
-    with pytest.raises(Conflict, match="not the checkpoint that was pickled"):
+    with pytest.raises(Conflict, match="another checkpoint than the one that was pickled"):
         pickle.loads(data)
 
 

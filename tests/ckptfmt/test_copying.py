@@ -78,7 +78,7 @@ def test_the_same_again_is_success_and_repairs(built: Built, target: Path) -> No
 def test_another_checkpoint_is_never_replaced(built: Built, target: Path, tmp_path: Path) -> None:
     build(target, many_records(2))
     before = files_below(target)
-    with pytest.raises(Conflict, match="another one is there"):
+    with pytest.raises(Conflict, match="another file is there"):
         ckptfmt.copy(built.folder, target)
     assert files_below(target) == before
     assert ckptfmt.open(target).verify().ok

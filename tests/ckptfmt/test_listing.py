@@ -101,7 +101,7 @@ def test_a_link_in_the_place_of_a_records_file_is_broken(run: Path) -> None:
     file.rename(run / "moved")
     file.symlink_to(run / "moved")
     (listed,) = ckptfmt.list(run)
-    assert (listed.state, "no regular file" in str(listed.reason)) == ("broken", True)
+    assert (listed.state, "not a regular file" in str(listed.reason)) == ("broken", True)
 
 
 @pytest.mark.req("FS8")
@@ -211,7 +211,7 @@ def test_what_is_no_run_is_not_taken_for_one(run: Path) -> None:
     built = checkpoint(run, 1)
     for folder in (built.folder, built.cut_folder, built.cut_folder / "agent-0"):
         for call in (ckptfmt.list, ckptfmt.latest, ckptfmt.prune):
-            with pytest.raises(NotFound, match="this is no run"):
+            with pytest.raises(NotFound, match="not the folder of a run"):
                 call(folder)
 
 

@@ -142,7 +142,7 @@ def test_orphans_go_when_they_are_old_enough(run: Path) -> None:
     young = ckptfmt.prune(run)
     assert removed(young) == []
     assert len(young.kept) == 5
-    assert all("may still be in the making" in each.reason for each in young.kept)
+    assert all("may still be in use" in each.reason for each in young.kept)
     make_old(run)
     planned = ckptfmt.prune(run, dry_run=True)
     assert planned.dry_run
@@ -215,7 +215,7 @@ def test_a_checkpoint_that_completes_meanwhile_stays(run: Path, monkeypatch: pyt
     monkeypatch.setattr("ckptfmt._run.pruning.list_store", look_then_publish)
     result = ckptfmt.prune(run)
     assert removed(result) == []
-    assert "names it by now" in result.kept[0].reason
+    assert "names it now" in result.kept[0].reason
     assert ckptfmt.open(run / "step-1").verify().ok
 
 

@@ -441,12 +441,12 @@ def test_publish_and_abort_are_harmless_when_repeated(tmp_path: Path) -> None:
     assert writer.publish() is writer.publish() is writer.manifest
     writer.abort()
     assert ckptfmt.open(tmp_path).verify().ok
-    with pytest.raises(ValueError, match="create another"):
+    with pytest.raises(ValueError, match="create a new one"):
         writer.write(record("s"))
     aborted = ckptfmt.create(tmp_path, participant="b", kind="agent", checkpoint_id="c")
     aborted.abort()
     aborted.abort()
-    with pytest.raises(ValueError, match="create another"):
+    with pytest.raises(ValueError, match="create a new one"):
         aborted.publish()
 
 

@@ -464,7 +464,7 @@ def _write_until_interrupted(writer: Writer, records: list[ckptfmt.Record], seco
             _write_on(writer, records)
             outcome = "done"
         except ValueError as error:
-            outcome = "midway" if "an interrupt came" in str(error) else str(error)
+            outcome = "midway" if "was interrupted" in str(error) else str(error)
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         return "interrupted"
