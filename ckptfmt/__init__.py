@@ -2,11 +2,8 @@
 
 Participants write their records with :func:`create`. :func:`publish` completes a checkpoint by creating its
 ``checkpoint.json``, which names the participants. :func:`open` reads a checkpoint, and :func:`verify` checks
-every byte of it. FORMAT.md specifies the bytes.
-
-Submodules:
-    :mod:`ckptfmt.stores`: The stores that hold the files, and the interface for new ones.
-    :mod:`ckptfmt.testing`: Helpers for tests of code that uses ckptfmt.
+every byte of it. FORMAT.md specifies the bytes. :mod:`ckptfmt.stores` has the stores that hold the files, and
+:mod:`ckptfmt.testing` has helpers for tests of code that uses ckptfmt.
 """
 
 from __future__ import annotations

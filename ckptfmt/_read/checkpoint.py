@@ -103,7 +103,10 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
 
     @property
     def episodes(self) -> tuple[str, ...]:
-        """The capture keys of all saved episodes, sorted. Without ``checkpoint.json``, reads the indexes."""
+        """The capture keys of all saved episodes, sorted.
+
+        Without ``checkpoint.json`` they are read from the indexes.
+        """
         if self._body is not None:
             return self._body.episodes
         return checked_keys(key for part in self.values() for key in part.episodes)
@@ -143,7 +146,7 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
             raise Damaged(f"{file}: this cut belongs to another checkpoint", file=file)
 
     def __getitem__(self, name: str) -> ParticipantCheckpoint:
-        """One participant. Its manifest is read and checked on the first access.
+        """One participant, whose manifest is read and checked on the first access.
 
         Args:
             name: The participant name.

@@ -50,9 +50,9 @@ def read_index(layout: ParticipantLayout, manifest: Manifest, limits: Limits) ->
 
 
 class RowFinder:
-    """Finds the index row of one episode. Caches the head and the most recently used blocks.
+    """Finds the index row of one episode.
 
-    Can be used by several threads.
+    It caches the head and the most recently used blocks, and can be used by several threads.
     """
 
     def __init__(self, layout: ParticipantLayout, manifest: Manifest, limits: Limits) -> None:
@@ -66,9 +66,10 @@ class RowFinder:
         self._lock = threading.Lock()  # guards _blocks
 
     def find(self, key: str) -> tuple[Rows, int] | None:
-        """Find the row of a capture key: its block, and the number of the row in it. None without a row.
+        """Find the row of a capture key: its block, and the number of the row in it.
 
-        Raises :class:`Incomplete`, :class:`Damaged`, :class:`StoreError`.
+        Returns None when there is no such row. Raises :class:`Incomplete`, :class:`Damaged`,
+        :class:`StoreError`.
         """
         head = self._load_head()
         number = head.block_of(key)
@@ -106,9 +107,10 @@ class RowFinder:
 def _read_head(
     read_range: Callable[[int, int], bytes], file: str, manifest: Manifest, limits: Limits
 ) -> tuple[Head, bytes]:
-    """Read the head. Returns it with the bytes behind it that the same reads returned.
+    """Read the head.
 
-    ``read_range`` takes a start and a length; the ranges follow one another from 0.
+    Returns the head, and the bytes after it that were read with it. ``read_range`` takes a start and a
+    length; the ranges follow one another from 0.
     """
     limit = limits.index_head_bytes
     data, size = b"", _FIRST_READ

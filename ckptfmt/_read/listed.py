@@ -10,7 +10,9 @@ State: TypeAlias = Literal["complete", "incomplete", "broken", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One checkpoint in the listing of a run. Unknown values of an incomplete or broken one are None.
+    """One checkpoint in the listing of a run.
+
+    Unknown values of an incomplete or broken one are None.
 
     Attributes:
         name: The name of its folder in the run.

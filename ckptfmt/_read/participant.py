@@ -76,10 +76,10 @@ def load_participant(
 
 
 class ParticipantCheckpoint(Columns, NotebookDisplay):
-    """One opened participant. Iterating reads and verifies all records, in the order written.
+    """One opened participant.
 
-    A pickle holds the store and the manifest, and no records. Another process can use it if it reaches the
-    store.
+    Iterating reads and verifies all records, in the order written. A pickle holds the store and the manifest,
+    and no records. Another process can use it if it reaches the store.
 
     Attributes:
         manifest: The manifest of the participant.
@@ -116,7 +116,7 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
 
     @property
     def episodes(self) -> tuple[str, ...]:
-        """The capture keys, in the order written. Reads the index and no records."""
+        """The capture keys, in the order written: from the index, without reading records."""
         return tuple(self.index.episode)
 
     @cached_property
@@ -144,7 +144,9 @@ class ParticipantCheckpoint(Columns, NotebookDisplay):
         return self._find(str(key)) is not None
 
     def __getitem__(self, key: Key) -> StoredRecord:
-        """The record of one episode. Reads one block of the index and one range, and checks both.
+        """The record of one episode.
+
+        The access reads one block of the index and one range of a segment, and checks both.
 
         Args:
             key: The episode.

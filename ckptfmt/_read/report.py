@@ -38,7 +38,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Report(NotebookDisplay):
-    """The result of a verification. It is true when every byte is what was written.
+    """The result of a verification, which is true when every byte is what was written.
 
     Attributes:
         problems: All problems.

@@ -72,9 +72,9 @@ def place_of(rows: Rows, row: int, manifest: Manifest, layout: ParticipantLayout
 
 
 class StoredRecord(NotebookDisplay):
-    """One record that was read back. It can be pickled.
+    """One record that was read back.
 
-    It holds the bytes of its payload, or only the place to read them from again (see
+    It can be pickled. It holds the bytes of its payload, or only the place to read them from again (see
     :meth:`ckptfmt.ParticipantCheckpoint.restore`).
 
     Attributes:
@@ -97,7 +97,9 @@ class StoredRecord(NotebookDisplay):
 
     @property
     def json_payload(self) -> JsonPayload:
-        """The payload as stored, to pass on or write again without decoding. May read the store.
+        """The payload as stored, to pass on or write again without decoding.
+
+        The access may read the store.
 
         Raises:
             BadCheckpoint: The record is damaged or missing.
@@ -109,7 +111,7 @@ class StoredRecord(NotebookDisplay):
 
     @property
     def payload(self) -> Exact:
-        """The value of the payload. It is decoded on each access, so the caller may change it.
+        """The value of the payload, decoded on each access, so that the caller may change it.
 
         Raises:
             BadCheckpoint: The record is damaged or missing.

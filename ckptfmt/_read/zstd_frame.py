@@ -13,10 +13,10 @@ _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
 def unpack_frame(data: bytes, least: int, most: int, file: str, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Unpack one zstd frame of ``least`` to ``most`` bytes. Raises :class:`Damaged`.
+    """Unpack one zstd frame of ``least`` to ``most`` bytes.
 
-    The size and the window that the header states are compared with these bounds and with the limits before
-    memory is allocated.
+    Raises :class:`Damaged`. The size and the window that the header states are compared with these bounds and
+    with the limits before memory is allocated.
     """
     if not data.startswith(_ZSTD_MAGIC):
         raise Damaged(

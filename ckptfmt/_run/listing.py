@@ -69,10 +69,10 @@ class Listing(Sequence[Listed], NotebookDisplay):
 
 
 def list_run(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> Listing:
-    """List the checkpoints directly below a folder, complete or not. Other folders are ignored.
+    """List the checkpoints directly below a folder, complete or not.
 
-    Reads ``checkpoint.json``, cuts and manifests, and compares the names and sizes of the other files. Reads
-    no records.
+    The listing reads ``checkpoint.json``, cuts and manifests, and compares the names and sizes of the other
+    files. It reads no records. Other folders are ignored.
 
     Args:
         url: The folder of the run.
@@ -226,9 +226,9 @@ _NOT_COMPLETED: Final = f"there is no {CHECKPOINT_FILE}: it was never completed"
 
 
 def check_files(layout: ParticipantLayout, manifest: Manifest) -> None:
-    """Compare names and sizes of the files in a participant's folder with its manifest. Reads no file.
+    """Compare names and sizes of the files in a participant's folder with its manifest.
 
-    Raises :class:`Incomplete` (a file is missing), :class:`Damaged`, :class:`StoreError`.
+    No file is read. Raises :class:`Incomplete` (a file is missing), :class:`Damaged`, :class:`StoreError`.
     """
     try:
         found = {each.name: each for each in layout.store.entries(layout.folder)}

@@ -28,9 +28,9 @@ class Life:
 
 
 def start_life(run_url: Url, source_checkpoint_id: str | None = None) -> int:
-    """Start the next life of a run. Two processes never get the same number.
+    """Start the next life of a run.
 
-    The file of the life is durable when this returns.
+    Two processes never get the same number. The file of the life is durable when this returns.
 
     Args:
         run_url: The folder of the run. It need not exist.

@@ -97,7 +97,7 @@ class ParticipantDiff:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDiff(NotebookDisplay):
-    """The differences between two checkpoints. As text it has a line for each.
+    """The differences between two checkpoints, which print as one line for each.
 
     Attributes:
         left: The URL of the first checkpoint.
@@ -115,7 +115,7 @@ class CheckpointDiff(NotebookDisplay):
 
     @property
     def is_same(self) -> bool:
-        """Whether records, restarts, marks and state are the same. Sequence and id may differ."""
+        """Whether records, restarts, marks and state are the same, while sequence and id may differ."""
         named = {"restarts", "marks"}.intersection(self.header)
         return not named and not self.state and all(each.is_same for each in self.participants)
 

@@ -6,7 +6,9 @@ from ckptfmt.stores import Url, choose_store
 
 
 def check_directory(url: Url) -> None:
-    """Check that records and a manifest can be written to a directory. Leaves nothing there.
+    """Check that records and a manifest can be written to a directory.
+
+    Files that are created for the check are deleted.
 
     Args:
         url: The directory. It must exist.

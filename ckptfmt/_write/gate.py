@@ -33,7 +33,7 @@ class Gate:
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Let every later check raise :class:`ckptfmt.Stopped`. Does not wait."""
+        """Let every later check raise :class:`ckptfmt.Stopped`, without waiting."""
         self._stopped.set()
 
     @property

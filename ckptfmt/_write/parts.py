@@ -23,9 +23,10 @@ from ckptfmt.stores import LocalPath, Store, Url, choose_store
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one worker wrote. It is small and can be pickled, to be sent to the worker that commits.
+    """The part of a participant that one worker wrote.
 
-    The records and their index are durable, but belong to no checkpoint before :func:`ckptfmt.commit`.
+    It is small and can be pickled, to be sent to the worker that commits. The records and their index are
+    durable, but belong to no checkpoint before :func:`ckptfmt.commit`.
 
     Attributes:
         url: The directory below which the part was written.
@@ -148,9 +149,9 @@ class PartWriter(RecordWriter):
         return self._part
 
     def finish(self) -> Part:
-        """Place the remaining records and the index of the part. Idempotent.
+        """Place the remaining records and the index of the part.
 
-        Everything is durable when this returns.
+        The call is idempotent. Everything is durable when it returns.
 
         Returns:
             The part.
@@ -196,9 +197,10 @@ def commit(
     limits: Limits = DEFAULT_LIMITS,
     tuning: Tuning = DEFAULT_TUNING,
 ) -> Manifest:
-    """Publish parts as one participant, all or nothing. Idempotent for the same parts.
+    """Publish parts as one participant, all or nothing.
 
-    The records are in the order of the part numbers. Everything is durable when this returns.
+    The call is idempotent for the same parts. The records are in the order of the part numbers. Everything is
+    durable when the call returns.
 
     Args:
         url: The directory below which the parts were written, as this process reaches it. None: the URL that

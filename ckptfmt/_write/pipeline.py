@@ -38,10 +38,11 @@ class _QueuedBatch:
 
 
 class Pipeline:
-    """Moves batches from the caller's thread to the store. Only the caller's thread may call public methods.
+    """Moves batches from the caller's thread to the store.
 
-    The caller's thread is often the main thread, where Ctrl-C may interrupt any Python code. It therefore
-    uses the lock directly, which is implemented in C, and never waits for the condition.
+    Only the caller's thread may call public methods. The caller's thread is often the main thread, where
+    Ctrl-C may interrupt any Python code. It therefore uses the lock directly, which is implemented in C, and
+    never waits for the condition.
     """
 
     def __init__(self, packer: SegmentPacker, tuning: Tuning) -> None:
@@ -64,9 +65,9 @@ class Pipeline:
         return self._empty_batches.pop() if self._empty_batches else Batch()
 
     def try_enqueue(self, batch: Batch) -> bool:
-        """Enqueue ``batch`` if there is room now. Returns whether it was enqueued.
+        """Enqueue ``batch`` if there is room now.
 
-        Raises RuntimeError when no thread can be started.
+        Returns whether it was enqueued. Raises RuntimeError when no thread can be started.
         """
         with self._lock:
             if self._failure is not None or not self._has_room(batch):
@@ -99,9 +100,9 @@ class Pipeline:
             raise failure
 
     def retry(self) -> bool:
-        """Let the threads retry after a StoreError. Returns False when the store lost bytes of a segment.
+        """Let the threads retry after a StoreError.
 
-        Any other failure is final and is raised again.
+        Returns False when the store lost bytes of a segment. Any other failure is final and is raised again.
         """
         with self._lock:
             if self.packer.lost:
@@ -115,7 +116,7 @@ class Pipeline:
     def close(self) -> None:
         """End the threads, which stops writes in progress, and discard all unplaced data.
 
-        Idempotent; can also be repeated after it was interrupted.
+        The call is idempotent, and can also be repeated after it was interrupted.
         """
         with self._lock:
             self._closing = True

@@ -31,9 +31,10 @@ _RECORD_COST: Final = 2 * KIB
 
 
 class RecordWriter(ABC):
-    """Takes records, from one thread at a time. Subclasses publish them.
+    """Takes records, from one thread at a time.
 
-    As a context manager it completes at the end of the block, and aborts when the block raises.
+    Subclasses publish them. As a context manager it completes at the end of the block, and aborts when the
+    block raises.
     """
 
     def __init__(
@@ -203,16 +204,17 @@ class RecordWriter(ABC):
         return False
 
     def abort(self) -> None:
-        """Stop writing: nothing is published, and no temporary file is left. No effect after publishing.
+        """Stop writing: nothing is published, and no temporary file is left.
 
-        Idempotent; can also be repeated after it was interrupted.
+        After publishing it has no effect. The call is idempotent, and can also be repeated after it was
+        interrupted.
         """
         self._close()
         if not self._is_complete:
             self._folder.remove_created_folders()
 
     def _close(self) -> None:
-        """Idempotent. Can also be repeated after an interrupt, such as Ctrl-C while the disk hangs."""
+        """End the threads. Can be repeated, also after an interrupt such as Ctrl-C while the disk hangs."""
         self._closed = True
         self._pipeline.close()
         self._finalizer.detach()

@@ -36,7 +36,9 @@ class _OpenSegment:
 
 
 class SegmentPacker:
-    """Packs batches into segments. The result depends on the batches alone, never on timing.
+    """Packs batches into segments.
+
+    The result depends on the batches alone, never on timing.
 
     Args:
         codec: How the batches are stored.

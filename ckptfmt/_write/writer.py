@@ -104,9 +104,9 @@ class Writer(RecordWriter):
         return self._manifest
 
     def publish(self) -> Manifest:
-        """Place the remaining records and the index, then create the manifest. Idempotent.
+        """Place the remaining records and the index, then create the manifest.
 
-        Everything is durable when this returns.
+        The call is idempotent. Everything is durable when it returns.
 
         Returns:
             The manifest.
