@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -15,9 +14,9 @@ from typing import Any
 import pytest
 
 import ckptfmt
-from ckptfmt import Conflict, SnapshotChanged, StoreError, UnsupportedStore, UnusableDirectory, Writer
+from ckptfmt import Conflict, StoreError, UnsupportedStore, UnusableDirectory, Writer
 from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing._faulty_disk import DiskCall, Operation
+from ckptfmt.testing._faulty_disk import Operation
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
 
 
@@ -52,70 +51,6 @@ _STORING: list[tuple[Operation, str]] = [
 ]
 
 
-@pytest.mark.req("FS6", "FS8", "CM4")
-@pytest.mark.parametrize("number", [errno.EDQUOT, errno.EIO])
-@pytest.mark.parametrize(("operation", "path"), _STORING)
-@pytest.mark.parametrize("after", [0, 2])
-def test_a_failure_is_typed_and_the_retry_goes_on(
-    tmp_path: Path, operation: Operation, path: str, number: int, after: int
-) -> None:
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    if operation in ("make_directory", "link") or path == "*index-*":
-        after = 0
-    folder = tmp_path / "bad"
-    with failing_disk(Fault(operation, number, path, after)):
-        writer = _create(folder)
-        failure = _until_it_fails(writer, records)
-        assert failure.errno == number
-        assert failure.path is not None
-        assert failure.path in str(failure)
-        assert os.strerror(number) in str(failure)
-        assert failure.retryable
-        if operation == "write":
-            assert failure.written is not None
-        # After a sync that failed, nobody knows which bytes the disk has: all are written again.
-        assert writer.retry() == (operation != "sync")
-        _write_on(writer, records)
-        assert writer.publish() == expected
-    assert files_below(folder) == files_below(tmp_path / "good")
-    assert ckptfmt.open(folder).verify().ok
-
-
-@pytest.mark.req("CM4")
-def test_a_failure_in_the_background_shows_at_the_next_record(tmp_path: Path) -> None:
-    with failing_disk(Fault("replace", errno.EIO)) as disk:
-        writer = _create(tmp_path)
-        for each in many_records(10, 500):  # one segment, and a little of the next
-            writer.write(each)
-        while not any(call.operation == "replace" for call in disk.calls):
-            time.sleep(0.01)
-        time.sleep(0.1)
-        with pytest.raises(StoreError):
-            writer.write(record("small"))
-        assert writer.accepted == 10
-        writer.abort()
-
-
-@pytest.mark.req("CM4")
-def test_a_failure_stays_until_retry(tmp_path: Path) -> None:
-    records = list(many_records(60, 500))
-    with failing_disk(Fault("write", errno.ENOSPC)):
-        writer = _create(tmp_path)
-        _until_it_fails(writer, records)
-        accepted = writer.accepted
-        for _ in range(3):
-            with pytest.raises(StoreError):
-                writer.write(records[accepted])
-            with pytest.raises(StoreError):
-                writer.publish()
-        assert writer.accepted == accepted
-        assert writer.retry()
-        _write_on(writer, records)
-        assert writer.publish().records == 60
-        assert writer.retry()
-
-
 @pytest.mark.req("FS8")
 @pytest.mark.parametrize(("operation", "path"), _STORING)
 def test_giving_up_after_a_failure_leaves_no_temporary_file(
@@ -136,78 +71,6 @@ def test_a_cleanup_that_fails_does_not_hide_the_full_disk(tmp_path: Path) -> Non
                 writer.write(record("r"))
     assert failed.value.errno == errno.ENOSPC
     assert failed.value.written == 0
-
-
-@pytest.mark.req("FS6")
-def test_a_commit_whose_last_sync_failed_is_durable_after_its_retry(tmp_path: Path) -> None:
-    folder = str(tmp_path / "a")
-    with failing_disk(Fault("sync_directory", errno.EIO, folder, after=1)) as disk:
-        writer = _create(tmp_path)
-        writer.write(record("r"))
-        with pytest.raises(StoreError):
-            writer.publish()
-        assert (tmp_path / "a" / "manifest.json").exists()
-        with pytest.raises(ValueError, match="nothing is published"):
-            _ = writer.manifest
-        synced = len(disk.calls)
-        assert writer.retry()
-        manifest = writer.publish()
-        last = [call for call in disk.calls[synced:] if call.operation in ("link", "sync_directory")][-1]
-        assert (last.operation, last.path) == ("sync_directory", folder)
-    assert ckptfmt.open(tmp_path)["a"].digest == manifest.digest
-
-
-@pytest.mark.req("FS6")
-def test_another_process_may_finish_a_commit(tmp_path: Path) -> None:
-    """After a crash between manifest and sync, a second writer of the same records succeeds, and syncs."""
-    first = write(tmp_path, many_records(30))
-    with failing_disk() as disk:
-        assert write(tmp_path, many_records(30)) == first
-    assert [call.path for call in disk.calls if call.operation == "sync_directory"][-1] == str(
-        tmp_path / "agent-0"
-    )
-
-
-@pytest.mark.req("CM4")
-def test_a_placed_segment_that_is_gone_is_written_again(tmp_path: Path) -> None:
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    with failing_disk(Fault("replace", errno.EIO, "*records-*", after=2)):
-        writer = _create(tmp_path / "bad")
-        _until_it_fails(writer, records)
-        placed = sorted((tmp_path / "bad" / "a").glob("records-*"))
-        assert len(placed) == 2
-        placed[0].unlink()
-        assert not writer.retry()
-        assert writer.accepted == 0
-        _write_on(writer, records)
-        assert writer.publish() == expected
-    assert ckptfmt.open(tmp_path / "bad").verify().ok
-
-
-@pytest.mark.req("CM4")
-@pytest.mark.parametrize("change", ["another value", "fewer records"])
-def test_records_that_changed_meanwhile_are_refused(tmp_path: Path, change: str) -> None:
-    records = list(many_records(60, 500))
-    with failing_disk(Fault("replace", errno.EIO, "*records-*", after=2)):
-        writer = _create(tmp_path)
-        _until_it_fails(writer, records)
-        for path in (tmp_path / "a").glob("records-*"):
-            path.write_bytes(b"")
-        assert not writer.retry()
-        if change == "fewer records":
-            records = records[:3]
-        else:
-            records[1] = record("r1", "changed")
-        for _ in range(2):  # it stays refused
-            with pytest.raises(SnapshotChanged):
-                _write_on(writer, records)
-                writer.publish()
-        if change == "another value":
-            with pytest.raises(SnapshotChanged):
-                writer.retry()
-        writer.abort()
-    assert not (tmp_path / "a" / "manifest.json").exists()
 
 
 @pytest.mark.req("CM11")
@@ -334,174 +197,6 @@ def test_check_directory_leaves_nothing(tmp_path: Path) -> None:
     assert files_below(tmp_path) == []
 
 
-@pytest.mark.req("FS5", "FS6", "CM4")
-def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Path) -> None:
-    """The kernel forgets what it could not write, and says so once: the file must not be placed later."""
-    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
-    with failing_disk(Fault("sync", errno.EIO)) as disk:
-        writer = _create(tmp_path / "bad", tuning=tuning)
-        failure = _until_it_fails(writer, records)
-        assert not any(call.operation == "replace" for call in disk.calls)
-        assert (failure.errno, failure.retryable) == (errno.EIO, True)
-        assert not writer.retry()
-        assert writer.accepted == 0
-        _write_on(writer, records)
-        assert writer.publish() == expected
-    assert files_below(tmp_path / "bad") == files_below(tmp_path / "good")
-    assert ckptfmt.open(tmp_path / "bad").verify().ok
-
-
-@pytest.mark.req("FS5", "CM4")
-def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> None:
-    """A write fails first; a sync that is under way fails when the caller has begun to try again."""
-    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
-    syncing, fail_now, failed = threading.Event(), threading.Event(), threading.Event()
-    writes = 0
-
-    def act(call: DiskCall) -> None:
-        nonlocal writes
-        if call.operation == "sync" and not failed.is_set():
-            syncing.set()
-            assert fail_now.wait(20)
-            failed.set()
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        if call.operation == "write":
-            writes += 1
-            if writes == 8:
-                assert syncing.wait(20)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with failing_disk(on_call=act):
-        writer = _create(tmp_path / "bad", tuning=tuning)
-        assert _until_it_fails(writer, records).errno == errno.ENOSPC
-        fail_now.set()
-        assert failed.wait(20)
-        for _ in range(3):  # whenever the sync's failure arrives: it is never True and published
-            if not writer.retry():
-                break
-            _until_it_fails(writer, records)
-        assert writer.accepted == 0
-        _write_on(writer, records)
-        assert writer.publish() == expected
-    assert ckptfmt.open(tmp_path / "bad").verify().ok
-
-
-@pytest.mark.req("CM4", "FS4")
-@pytest.mark.parametrize("operation", ["create", "write"])
-def test_a_record_with_its_own_segment_may_fail_first(tmp_path: Path, operation: Operation) -> None:
-    records = [record("r0"), record("r1", "x" * 5000), record("r2")]
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    for after in range(3):
-        folder = tmp_path / f"bad{after}"
-        with failing_disk(Fault(operation, errno.ENOSPC, after=after)):
-            writer = _create(folder)
-            _until_it_fails(writer, records)
-            assert writer.retry()
-            _write_on(writer, records)
-            assert writer.publish() == expected
-        assert ckptfmt.open(folder).verify().ok
-
-
-@pytest.mark.req("CM4")
-def test_a_growing_file_that_somebody_removed_is_written_again(tmp_path: Path) -> None:
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    removed = threading.Event()
-
-    def remove(call: DiskCall) -> None:
-        if call.operation == "replace" and not removed.is_set():
-            removed.set()
-            (temporary,) = (tmp_path / "bad" / "a").glob(".ckptfmt-*.tmp")
-            temporary.unlink()
-
-    with failing_disk(on_call=remove):
-        writer = _create(tmp_path / "bad", tuning=dataclasses.replace(SMALL, unplaced_segments=1))
-        assert _until_it_fails(writer, records[:9]).errno == errno.ENOENT
-        assert not writer.retry()
-        _write_on(writer, records)
-        assert writer.publish() == expected
-
-
-@pytest.mark.req("FS8")
-def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> None:
-    """A disk that hangs makes people press Ctrl-C, also while the writer is giving up."""
-    hanging, go_on = threading.Event(), threading.Event()
-
-    def hang(call: DiskCall) -> None:
-        if call.operation == "write" and not go_on.is_set():
-            hanging.set()
-            assert go_on.wait(20)
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with failing_disk(on_call=hang):
-            writer = _create(tmp_path)
-            _write_on(writer, list(many_records(2, 500)))
-            assert hanging.wait(20)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(KeyboardInterrupt):
-                writer.abort()
-            go_on.set()
-            writer.abort()
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert files_below(tmp_path) == []
-    assert not (tmp_path / "a").exists()
-
-
-def _write_until_interrupted(writer: Writer, records: list[ckptfmt.Record], seconds: float) -> str:
-    """What came of it: done, interrupted, or midway (an interrupt before came in the middle of something)."""
-    try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        try:
-            _write_on(writer, records)
-            outcome = "done"
-        except ValueError as error:
-            outcome = "midway" if "was interrupted" in str(error) else str(error)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:
-        return "interrupted"
-    return outcome
-
-
-@pytest.mark.req("CM4", "FS4")
-def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> None:
-    records = list(many_records(40, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    outcomes = set()
-    try:
-        for moment in range(150):
-            writer = _create(tmp_path / str(moment))
-            published, tries = None, 0
-            while published is None:
-                tries += 1
-                outcome = _write_until_interrupted(writer, records, 0.0001 * tries + moment * 0.00002)
-                if outcome == "done":
-                    try:
-                        published = writer.publish()
-                    except ValueError:  # the last record was the one that was interrupted
-                        outcome = "midway"
-                if outcome == "midway":
-                    assert not writer.retry()
-                outcomes.add(outcome)
-            assert published == expected
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert {"interrupted", "done"} <= outcomes
-
-
 @pytest.mark.req("FS1", "FS5")
 def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> None:
     tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=2000)
@@ -522,19 +217,6 @@ def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> N
     synced = [call for call in disk.calls if call.operation == "sync"]
     assert len(synced) <= segment.stored / 2000 + 3  # and the ends of segment, index and manifest
     assert not [name for name in files_below(tmp_path) if name.endswith(".tmp")]
-
-
-@pytest.mark.req("FS8")
-def test_a_spool_that_is_full_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = list(many_records(60, 500))
-    expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    writer = _create(tmp_path / "bad", spool=tmp_path / "spool")  # which is not there yet
-    failure = _until_it_fails(writer, records)
-    assert failure.errno == errno.ENOENT
-    (tmp_path / "spool").mkdir()
-    assert writer.retry()
-    _write_on(writer, records)
-    assert writer.publish() == expected
 
 
 @pytest.mark.req("FS1")
