@@ -13,9 +13,9 @@ import pytest
 from ckptctl import Call
 from ckptctl.transports import _exchange as exchange
 from ckptctl.transports.http import ControlClient
-from tests.ckptctl.polling import until
 from tests.ckptctl.servers import Host, Node, answering, http_reply, on_a_loop, send, serving
 from tests.ckptctl.support import refused
+from tests.polling import until
 
 SECRET = "t0p-secret"
 STATUS = Call("status", deadline_seconds=5.0)

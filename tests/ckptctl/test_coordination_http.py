@@ -14,7 +14,6 @@ import ckptfmt
 from ckptctl import Call, Coordination, CoordinationError, Server
 from ckptctl.transports import _exchange as exchange
 from ckptctl.transports.http import ControlClient
-from tests.ckptctl.polling import until
 from tests.ckptctl.servers import (
     KINDS,
     TOKEN,
@@ -28,6 +27,7 @@ from tests.ckptctl.servers import (
     serving,
 )
 from tests.ckptctl.support import ids
+from tests.polling import until
 
 
 class Deployment:

@@ -21,7 +21,7 @@ from ckptctl._demo.model import ModelServer
 from ckptctl._demo.server import ServerConfig
 from ckptctl._demo.tasks import bundled_tasks_path, load_tasks
 from ckptfmt import EpisodeId
-from tests.ckptctl.polling import until
+from tests.polling import until
 
 TASK = load_tasks(bundled_tasks_path())[0]
 REQUEST = policy.Request(TASK, [policy.user_message(TASK)], seed=7)

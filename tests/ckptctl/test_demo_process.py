@@ -20,7 +20,7 @@ from ckptctl._demo.main import run_demo, run_reference
 from ckptctl._demo.report import DemoReport, make_report
 from ckptctl._demo.supervisor import DemoOptions, Outcome
 from ckptctl._demo.tasks import bundled_tasks_path
-from tests.ckptctl.polling import block_until
+from tests.polling import block_until
 
 ROLLOUTS = 8
 SEEDS = (1, 2)

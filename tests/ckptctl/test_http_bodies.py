@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from ckptctl._protocol import MAX_BODY_BYTES, PREFIX, REQUESTS
 from ckptctl.hosts import aiohttp as http
-from tests.ckptctl.polling import until
 from tests.ckptctl.servers import Answer, Host, Node, exchange, on_a_loop, send, serving
 from tests.ckptctl.test_http_auth import bodies, check_nothing_happened
+from tests.polling import until
 
 NO_KEYS = ["r-a1-a2", "-a1", "", "r-a1\n", "r/s", "é", "\ud800"]
 

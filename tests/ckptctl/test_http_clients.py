@@ -14,8 +14,8 @@ import pytest
 
 from ckptctl._protocol import PREFIX
 from ckptfmt import Record, Writer
-from tests.ckptctl.polling import until
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving
+from tests.polling import until
 
 
 async def run(host: Host, key: str) -> Answer:

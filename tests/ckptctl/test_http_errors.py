@@ -13,9 +13,9 @@ from ckptctl import Blocker, ControlError, ControlPlane
 from ckptctl._errors import CODES
 from ckptctl._protocol import REQUESTS
 from ckptfmt import EpisodeId
-from tests.ckptctl.polling import until
 from tests.ckptctl.servers import Answer, Host, Node, on_a_loop, send, serving
 from tests.ckptctl.support import HookedDisk
+from tests.polling import until
 
 OTHER_PROCESS = b"x-ng-instance: 0123456789abcdef"
 

@@ -7,7 +7,7 @@ import pytest
 
 from ckptctl._threads import in_thread, running_threads
 from ckptctl.testing import Stall, VirtualClockLoop, on_virtual_clock, run
-from tests.ckptctl.polling import block_until
+from tests.polling import block_until
 
 
 @on_virtual_clock
