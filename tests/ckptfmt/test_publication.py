@@ -1,4 +1,4 @@
-"""Publishing ``checkpoint.json``: its contents, repeated calls, and participants that do not belong together."""
+"""Publishing ``checkpoint.json``: its contents, repeated calls, and parts that do not belong together."""
 
 from __future__ import annotations
 

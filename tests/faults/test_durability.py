@@ -1,7 +1,8 @@
-"""The order of writes, syncs and names: what is published survives a loss of power at any moment."""
+"""The order of writes, syncs and names, so that a published checkpoint survives a loss of power."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -12,11 +13,13 @@ import pytest
 
 import ckptfmt
 from ckptfmt.testing import FaultyDisk, failing_disk
-from tests.ckptfmt.building import SMALL, many_records, record, write
+from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
+from tests.faults.writing import create_writer
+from tests.polling import block_until
 
 
 def _steps(disk: FaultyDisk, root: Path) -> list[str]:
-    """The calls that matter for durability, with short names."""
+    """The calls that matter for durability, with short file names."""
     steps = []
     for call in disk.calls:
         path = os.path.relpath(call.path, root)
@@ -30,7 +33,7 @@ def _steps(disk: FaultyDisk, root: Path) -> list[str]:
 
 
 @pytest.mark.req("FS5")
-def test_everything_is_durable_before_the_manifest_and_its_name_after(tmp_path: Path) -> None:
+def test_all_files_are_durable_before_the_manifest_appears(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     with failing_disk() as disk:
@@ -53,7 +56,7 @@ def test_everything_is_durable_before_the_manifest_and_its_name_after(tmp_path: 
 
 
 @pytest.mark.req("FS5")
-def test_directories_made_above_the_given_one_are_durable_too(tmp_path: Path) -> None:
+def test_created_parent_directories_are_durable(tmp_path: Path) -> None:
     with failing_disk() as disk:
         write(tmp_path / "new" / "run" / "step-1", [record("r")], participant="a")
     synced = [step for step in _steps(disk, tmp_path) if step.startswith("sync_directory")]
@@ -99,9 +102,9 @@ def test_a_life_is_durable(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS5")
-@pytest.mark.skipif(shutil.which("strace") is None, reason="there is no strace here")
-def test_the_system_calls_are_those(tmp_path: Path) -> None:
-    """The same order, seen from outside: no name appears before the bytes under it are durable."""
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_system_calls_are_in_this_order(tmp_path: Path) -> None:
+    """The same order in the system calls: no name appears before its bytes are durable."""
     code = (
         "import ckptfmt, sys\n"
         "with ckptfmt.create(sys.argv[1], participant='a', kind='agent', checkpoint_id='c') as writer:\n"
@@ -121,7 +124,7 @@ def test_the_system_calls_are_those(tmp_path: Path) -> None:
     try:
         subprocess.run([*command, sys.executable, "-c", code, str(tmp_path / "d")], check=True, timeout=60)
     except subprocess.CalledProcessError:
-        pytest.skip("strace may not trace here")
+        pytest.skip("strace is not permitted")
     names = []
     for line in trace.read_text().splitlines():
         if str(tmp_path) not in line:
@@ -137,3 +140,21 @@ def test_the_system_calls_are_those(tmp_path: Path) -> None:
         *(f"fsync {folder}/a", f"fsync {folder}", f"fsync {tmp_path}"),
         *("fsync file", "manifest", f"fsync {folder}/a"),
     ]
+
+
+@pytest.mark.req("FS1", "FS5")
+def test_an_open_segment_is_synced_while_it_grows(tmp_path: Path) -> None:
+    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=2000)
+    with failing_disk() as disk:
+        writer = create_writer(tmp_path, tuning=tuning)
+        for each in many_records(40, 500):
+            writer.write(each)
+        block_until(lambda: any(call.operation == "sync" for call in disk.calls))
+        names = files_below(tmp_path)
+        assert [name for name in names if name.endswith(".tmp")] == names  # no other name before it is closed
+        assert not any(call.operation == "replace" for call in disk.calls)
+        writer.publish()
+    (segment,) = writer.manifest.segments
+    synced = [call for call in disk.calls if call.operation == "sync"]
+    assert len(synced) <= segment.stored / 2000 + 3  # 3: the last syncs of segment, index and manifest
+    assert not [name for name in files_below(tmp_path) if name.endswith(".tmp")]

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ckptfmt
 from ckptfmt import Writer
-from ckptfmt.testing import failing_disk
-from ckptfmt.testing._faulty_disk import DiskCall
-from tests.ckptfmt.building import SMALL, files_below, many_records, write
-
-
-def _create(folder: Path, **options: Any) -> Writer:
-    return ckptfmt.create(
-        folder, participant="a", kind="agent", checkpoint_id="c", **{"tuning": SMALL, **options}
-    )
-
-
-def _write_on(writer: Writer, records: list[ckptfmt.Record]) -> None:
-    for each in records[writer.accepted :]:
-        writer.write(each)
+from ckptfmt.testing import DiskCall, failing_disk
+from tests.ckptfmt.building import files_below, many_records, write
+from tests.faults.writing import create_writer, write_remaining
 
 
 @pytest.mark.req("FS8")
-def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> None:
-    """A disk that hangs makes people press Ctrl-C, also while the writer is giving up."""
-    hanging, go_on = threading.Event(), threading.Event()
+def test_an_interrupted_abort_can_be_repeated(tmp_path: Path) -> None:
+    """Users press Ctrl-C when a disk hangs, also while ``abort`` runs."""
+    hanging, release = threading.Event(), threading.Event()
 
     def hang(call: DiskCall) -> None:
-        if call.operation == "write" and not go_on.is_set():
+        if call.operation == "write" and not release.is_set():
             hanging.set()
-            assert go_on.wait(20)
+            assert release.wait(20)
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -44,13 +31,13 @@ def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> Non
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with failing_disk(on_call=hang):
-            writer = _create(tmp_path)
-            _write_on(writer, list(many_records(2, 500)))
+            writer = create_writer(tmp_path)
+            write_remaining(writer, list(many_records(2, 500)))
             assert hanging.wait(20)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
             with pytest.raises(KeyboardInterrupt):
-                writer.abort()
-            go_on.set()
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                writer.abort()  # waits for the disk until the interrupt
+            release.set()
             writer.abort()
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -59,14 +46,14 @@ def test_an_abort_that_is_interrupted_can_be_called_again(tmp_path: Path) -> Non
 
 
 def _write_until_interrupted(writer: Writer, records: list[ckptfmt.Record], seconds: float) -> str:
-    """What came of it: done, interrupted, or midway (an interrupt before came in the middle of something)."""
+    """Returns ``done``, ``interrupted``, or ``refused`` when an earlier interrupt requires a retry."""
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
-            _write_on(writer, records)
+            write_remaining(writer, records)
             outcome = "done"
         except ValueError as error:
-            outcome = "midway" if "was interrupted" in str(error) else str(error)
+            outcome = "refused" if "was interrupted" in str(error) else str(error)
         signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         return "interrupted"
@@ -74,7 +61,7 @@ def _write_until_interrupted(writer: Writer, records: list[ckptfmt.Record], seco
 
 
 @pytest.mark.req("CM4", "FS4")
-def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> None:
+def test_interrupts_at_any_moment_neither_lose_nor_duplicate_records(tmp_path: Path) -> None:
     records = list(many_records(40, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
 
@@ -85,7 +72,7 @@ def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> Non
     outcomes = set()
     try:
         for moment in range(150):
-            writer = _create(tmp_path / str(moment))
+            writer = create_writer(tmp_path / str(moment))
             published, tries = None, 0
             while published is None:
                 tries += 1
@@ -93,19 +80,12 @@ def test_interrupts_at_any_moment_lose_and_double_nothing(tmp_path: Path) -> Non
                 if outcome == "done":
                     try:
                         published = writer.publish()
-                    except ValueError:  # the last record was the one that was interrupted
-                        outcome = "midway"
-                if outcome == "midway":
+                    except ValueError:  # the interrupt came during the last record
+                        outcome = "refused"
+                if outcome == "refused":
                     assert not writer.retry()
                 outcomes.add(outcome)
             assert published == expected
     finally:
         signal.signal(signal.SIGALRM, before)
     assert {"interrupted", "done"} <= outcomes
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_left() -> Iterator[None]:
-    before = threading.active_count()
-    yield
-    assert threading.active_count() <= before

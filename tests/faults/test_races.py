@@ -1,4 +1,4 @@
-"""Many writers at one place: one manifest, its records whole, and every loser told so."""
+"""Several writers in one directory: one publishes a complete manifest, the others get a conflict."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 
 import ckptfmt
 from ckptfmt import Conflict, Manifest
-from ckptfmt.testing import failing_disk
-from ckptfmt.testing._faulty_disk import DiskCall
+from ckptfmt.testing import DiskCall, failing_disk
 from tests.ckptfmt.building import SMALL, build, files_below, many_records, write
 
 _WRITERS = 8
@@ -22,7 +21,7 @@ _WRITERS = 8
 
 @pytest.mark.req("FS4")
 @pytest.mark.parametrize("same", [True, False])
-def test_threads_that_race(tmp_path: Path, same: bool) -> None:
+def test_of_several_threads_one_publishes(tmp_path: Path, same: bool) -> None:
     for round_number in range(25):
         folder = tmp_path / str(round_number)
         start = threading.Barrier(_WRITERS)
@@ -43,10 +42,11 @@ def test_threads_that_race(tmp_path: Path, same: bool) -> None:
             results = list(pool.map(commit, range(_WRITERS)))
         winners = [each for each in results if each is not None]
         assert len(winners) == (_WRITERS if same else 1)
-        _is_whole(folder, winners[0])
+        _check_complete(folder, winners[0])
 
 
-def _is_whole(folder: Path, winner: Manifest) -> None:
+def _check_complete(folder: Path, winner: Manifest) -> None:
+    """The folder holds the files of the winner and no others."""
     assert ckptfmt.open(folder)["a"].manifest == winner
     assert ckptfmt.open(folder).verify().ok
     assert files_below(folder) == sorted(f"a/{name}" for name in [*winner.files, "manifest.json"])
@@ -68,7 +68,7 @@ except ckptfmt.Conflict:
 
 @pytest.mark.req("FS4")
 @pytest.mark.parametrize("same", [True, False])
-def test_processes_that_race(tmp_path: Path, same: bool) -> None:
+def test_of_several_processes_one_publishes(tmp_path: Path, same: bool) -> None:
     root = Path(__file__).parents[2]
     processes = [
         subprocess.Popen(
@@ -98,11 +98,11 @@ def test_processes_that_race(tmp_path: Path, same: bool) -> None:
     assert results.count("conflict") == (0 if same else _WRITERS - 1)
     part = ckptfmt.open(tmp_path / "c")["a"]
     assert part.digest in winners
-    _is_whole(tmp_path / "c", part.manifest)
+    _check_complete(tmp_path / "c", part.manifest)
 
 
 @pytest.mark.req("CO11")
-def test_one_checkpoint_json_wins(tmp_path: Path) -> None:
+def test_only_one_checkpoint_json_is_published(tmp_path: Path) -> None:
     built = build(tmp_path / "step-1")
     (built.folder / "checkpoint.json").unlink()
 
@@ -125,15 +125,15 @@ def test_one_checkpoint_json_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CO13")
-def test_no_life_is_taken_twice(tmp_path: Path) -> None:
+def test_concurrent_lives_get_different_numbers(tmp_path: Path) -> None:
     with ThreadPoolExecutor(_WRITERS) as pool:
         lives = list(pool.map(lambda _: ckptfmt.start_life(tmp_path / "run"), range(24)))
     assert sorted(lives) == list(range(24))
 
 
 @pytest.mark.req("FS8")
-def test_a_writer_that_gives_up_does_not_pull_the_directory_away(tmp_path: Path) -> None:
-    """One removes the folders that it made while they are empty, in the moment when another needs them."""
+def test_a_folder_that_another_writer_removes_is_created_again(tmp_path: Path) -> None:
+    """An aborted writer removes the empty folders that it created; another writer may need them then."""
     removed = 0
 
     def remove(call: DiskCall) -> None:

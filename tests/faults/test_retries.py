@@ -6,56 +6,23 @@ import dataclasses
 import errno
 import os
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ckptfmt
-from ckptfmt import SnapshotChanged, StoreError, Writer
-from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing._faulty_disk import DiskCall, Operation
+from ckptfmt import SnapshotChanged, StoreError
+from ckptfmt.testing import DiskCall, Fault, Operation, failing_disk
 from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
-
-
-def _create(folder: Path, **options: Any) -> Writer:
-    return ckptfmt.create(
-        folder, participant="a", kind="agent", checkpoint_id="c", **{"tuning": SMALL, **options}
-    )
-
-
-def _write_on(writer: Writer, records: list[ckptfmt.Record]) -> None:
-    for each in records[writer.accepted :]:
-        writer.write(each)
-
-
-def _until_it_fails(writer: Writer, records: list[ckptfmt.Record]) -> StoreError:
-    with pytest.raises(StoreError) as failed:
-        _write_on(writer, records)
-        time.sleep(0.2)
-        writer.publish()
-    return failed.value
-
-
-_STORING: list[tuple[Operation, str]] = [
-    ("create", "*"),
-    ("write", "*"),
-    ("sync", "*"),
-    ("replace", "*records-*"),
-    ("replace", "*index-*"),
-    ("sync_directory", "*"),
-    ("link", "*manifest.json"),
-    ("make_directory", "*"),
-]
+from tests.faults.writing import WRITE_CALLS, create_writer, has_failed, write_remaining, write_until_failure
+from tests.polling import block_until
 
 
 @pytest.mark.req("FS6", "FS8", "CM4")
 @pytest.mark.parametrize("number", [errno.EDQUOT, errno.EIO])
-@pytest.mark.parametrize(("operation", "path"), _STORING)
+@pytest.mark.parametrize(("operation", "path"), WRITE_CALLS)
 @pytest.mark.parametrize("after", [0, 2])
-def test_a_failure_is_typed_and_the_retry_goes_on(
+def test_a_failed_call_raises_store_error_and_a_retry_continues(
     tmp_path: Path, operation: Operation, path: str, number: int, after: int
 ) -> None:
     records = list(many_records(60, 500))
@@ -64,8 +31,8 @@ def test_a_failure_is_typed_and_the_retry_goes_on(
         after = 0
     folder = tmp_path / "bad"
     with failing_disk(Fault(operation, number, path, after)):
-        writer = _create(folder)
-        failure = _until_it_fails(writer, records)
+        writer = create_writer(folder)
+        failure = write_until_failure(writer, records)
         assert failure.errno == number
         assert failure.path is not None
         assert failure.path in str(failure)
@@ -73,23 +40,21 @@ def test_a_failure_is_typed_and_the_retry_goes_on(
         assert failure.retryable
         if operation == "write":
             assert failure.written is not None
-        # After a sync that failed, nobody knows which bytes the disk has: all are written again.
+        # After a failed sync it is unknown which bytes the disk has, so all are written again.
         assert writer.retry() == (operation != "sync")
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish() == expected
     assert files_below(folder) == files_below(tmp_path / "good")
     assert ckptfmt.open(folder).verify().ok
 
 
 @pytest.mark.req("CM4")
-def test_a_failure_in_the_background_shows_at_the_next_record(tmp_path: Path) -> None:
-    with failing_disk(Fault("replace", errno.EIO)) as disk:
-        writer = _create(tmp_path)
-        for each in many_records(10, 500):  # one segment, and a little of the next
+def test_a_background_failure_is_raised_by_the_next_write(tmp_path: Path) -> None:
+    with failing_disk(Fault("replace", errno.EIO)):
+        writer = create_writer(tmp_path)
+        for each in many_records(10, 500):  # one segment and the beginning of the next
             writer.write(each)
-        while not any(call.operation == "replace" for call in disk.calls):
-            time.sleep(0.01)
-        time.sleep(0.1)
+        block_until(lambda: has_failed(writer))
         with pytest.raises(StoreError):
             writer.write(record("small"))
         assert writer.accepted == 10
@@ -97,11 +62,11 @@ def test_a_failure_in_the_background_shows_at_the_next_record(tmp_path: Path) ->
 
 
 @pytest.mark.req("CM4")
-def test_a_failure_stays_until_retry(tmp_path: Path) -> None:
+def test_a_failure_is_raised_until_retry_is_called(tmp_path: Path) -> None:
     records = list(many_records(60, 500))
     with failing_disk(Fault("write", errno.ENOSPC)):
-        writer = _create(tmp_path)
-        _until_it_fails(writer, records)
+        writer = create_writer(tmp_path)
+        write_until_failure(writer, records)
         accepted = writer.accepted
         for _ in range(3):
             with pytest.raises(StoreError):
@@ -110,16 +75,16 @@ def test_a_failure_stays_until_retry(tmp_path: Path) -> None:
                 writer.publish()
         assert writer.accepted == accepted
         assert writer.retry()
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish().records == 60
         assert writer.retry()
 
 
 @pytest.mark.req("FS6")
-def test_a_commit_whose_last_sync_failed_is_durable_after_its_retry(tmp_path: Path) -> None:
+def test_a_commit_whose_last_sync_failed_is_durable_after_a_retry(tmp_path: Path) -> None:
     folder = str(tmp_path / "a")
     with failing_disk(Fault("sync_directory", errno.EIO, folder, after=1)) as disk:
-        writer = _create(tmp_path)
+        writer = create_writer(tmp_path)
         writer.write(record("r"))
         with pytest.raises(StoreError):
             writer.publish()
@@ -135,8 +100,8 @@ def test_a_commit_whose_last_sync_failed_is_durable_after_its_retry(tmp_path: Pa
 
 
 @pytest.mark.req("FS6")
-def test_another_process_may_finish_a_commit(tmp_path: Path) -> None:
-    """After a crash between manifest and sync, a second writer of the same records succeeds, and syncs."""
+def test_another_process_can_finish_a_commit(tmp_path: Path) -> None:
+    """After a crash between manifest and sync, a second writer of the same records succeeds and syncs."""
     first = write(tmp_path, many_records(30))
     with failing_disk() as disk:
         assert write(tmp_path, many_records(30)) == first
@@ -146,29 +111,29 @@ def test_another_process_may_finish_a_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CM4")
-def test_a_placed_segment_that_is_gone_is_written_again(tmp_path: Path) -> None:
+def test_a_deleted_segment_is_written_again(tmp_path: Path) -> None:
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
     with failing_disk(Fault("replace", errno.EIO, "*records-*", after=2)):
-        writer = _create(tmp_path / "bad")
-        _until_it_fails(writer, records)
+        writer = create_writer(tmp_path / "bad")
+        write_until_failure(writer, records)
         placed = sorted((tmp_path / "bad" / "a").glob("records-*"))
         assert len(placed) == 2
         placed[0].unlink()
         assert not writer.retry()
         assert writer.accepted == 0
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish() == expected
     assert ckptfmt.open(tmp_path / "bad").verify().ok
 
 
 @pytest.mark.req("CM4")
 @pytest.mark.parametrize("change", ["another value", "fewer records"])
-def test_records_that_changed_meanwhile_are_refused(tmp_path: Path, change: str) -> None:
+def test_records_that_changed_before_a_retry_are_refused(tmp_path: Path, change: str) -> None:
     records = list(many_records(60, 500))
     with failing_disk(Fault("replace", errno.EIO, "*records-*", after=2)):
-        writer = _create(tmp_path)
-        _until_it_fails(writer, records)
+        writer = create_writer(tmp_path)
+        write_until_failure(writer, records)
         for path in (tmp_path / "a").glob("records-*"):
             path.write_bytes(b"")
         assert not writer.retry()
@@ -176,9 +141,9 @@ def test_records_that_changed_meanwhile_are_refused(tmp_path: Path, change: str)
             records = records[:3]
         else:
             records[1] = record("r1", "changed")
-        for _ in range(2):  # it stays refused
+        for _ in range(2):  # a second attempt is refused, too
             with pytest.raises(SnapshotChanged):
-                _write_on(writer, records)
+                write_remaining(writer, records)
                 writer.publish()
         if change == "another value":
             with pytest.raises(SnapshotChanged):
@@ -188,34 +153,38 @@ def test_records_that_changed_meanwhile_are_refused(tmp_path: Path, change: str)
 
 
 @pytest.mark.req("FS5", "FS6", "CM4")
-def test_a_sync_that_fails_while_a_segment_grows_costs_all_records(tmp_path: Path) -> None:
-    """The kernel forgets what it could not write, and says so once: the file must not be placed later."""
+def test_after_a_failed_sync_of_an_open_segment_all_records_are_written_again(tmp_path: Path) -> None:
+    """The kernel reports a failed write once and drops the bytes, so the file must not be placed later."""
     tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
     with failing_disk(Fault("sync", errno.EIO)) as disk:
-        writer = _create(tmp_path / "bad", tuning=tuning)
-        failure = _until_it_fails(writer, records)
+        writer = create_writer(tmp_path / "bad", tuning=tuning)
+        with pytest.raises(StoreError) as failed:
+            write_remaining(writer, records)
+            block_until(lambda: has_failed(writer))
+            writer.publish()
+        failure = failed.value
         assert not any(call.operation == "replace" for call in disk.calls)
         assert (failure.errno, failure.retryable) == (errno.EIO, True)
         assert not writer.retry()
         assert writer.accepted == 0
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish() == expected
     assert files_below(tmp_path / "bad") == files_below(tmp_path / "good")
     assert ckptfmt.open(tmp_path / "bad").verify().ok
 
 
 @pytest.mark.req("FS5", "CM4")
-def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> None:
-    """A write fails first; a sync that is under way fails when the caller has begun to try again."""
+def test_a_sync_that_fails_during_a_retry_is_reported(tmp_path: Path) -> None:
+    """A write fails while a sync is running; the sync fails after the caller has called retry."""
     tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=1000)
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c", tuning=tuning)
     syncing, fail_now, failed = threading.Event(), threading.Event(), threading.Event()
     writes = 0
 
-    def act(call: DiskCall) -> None:
+    def fail_write_then_sync(call: DiskCall) -> None:
         nonlocal writes
         if call.operation == "sync" and not failed.is_set():
             syncing.set()
@@ -228,39 +197,39 @@ def test_a_sync_that_fails_during_a_retry_is_not_forgotten(tmp_path: Path) -> No
                 assert syncing.wait(20)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with failing_disk(on_call=act):
-        writer = _create(tmp_path / "bad", tuning=tuning)
-        assert _until_it_fails(writer, records).errno == errno.ENOSPC
+    with failing_disk(on_call=fail_write_then_sync):
+        writer = create_writer(tmp_path / "bad", tuning=tuning)
+        assert write_until_failure(writer, records).errno == errno.ENOSPC
         fail_now.set()
         assert failed.wait(20)
-        for _ in range(3):  # whenever the sync's failure arrives: it is never True and published
+        for _ in range(3):  # the failed sync may be reported by any of the next calls, but must be
             if not writer.retry():
                 break
-            _until_it_fails(writer, records)
+            write_until_failure(writer, records)
         assert writer.accepted == 0
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish() == expected
     assert ckptfmt.open(tmp_path / "bad").verify().ok
 
 
 @pytest.mark.req("CM4", "FS4")
 @pytest.mark.parametrize("operation", ["create", "write"])
-def test_a_record_with_its_own_segment_may_fail_first(tmp_path: Path, operation: Operation) -> None:
+def test_a_record_with_its_own_segment_can_be_retried(tmp_path: Path, operation: Operation) -> None:
     records = [record("r0"), record("r1", "x" * 5000), record("r2")]
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
     for after in range(3):
         folder = tmp_path / f"bad{after}"
         with failing_disk(Fault(operation, errno.ENOSPC, after=after)):
-            writer = _create(folder)
-            _until_it_fails(writer, records)
+            writer = create_writer(folder)
+            write_until_failure(writer, records)
             assert writer.retry()
-            _write_on(writer, records)
+            write_remaining(writer, records)
             assert writer.publish() == expected
         assert ckptfmt.open(folder).verify().ok
 
 
 @pytest.mark.req("CM4")
-def test_a_growing_file_that_somebody_removed_is_written_again(tmp_path: Path) -> None:
+def test_a_deleted_temporary_file_is_written_again(tmp_path: Path) -> None:
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
     removed = threading.Event()
@@ -272,28 +241,23 @@ def test_a_growing_file_that_somebody_removed_is_written_again(tmp_path: Path) -
             temporary.unlink()
 
     with failing_disk(on_call=remove):
-        writer = _create(tmp_path / "bad", tuning=dataclasses.replace(SMALL, unplaced_segments=1))
-        assert _until_it_fails(writer, records[:9]).errno == errno.ENOENT
+        writer = create_writer(tmp_path / "bad", tuning=dataclasses.replace(SMALL, unplaced_segments=1))
+        assert write_until_failure(writer, records[:9]).errno == errno.ENOENT
         assert not writer.retry()
-        _write_on(writer, records)
+        write_remaining(writer, records)
         assert writer.publish() == expected
 
 
 @pytest.mark.req("FS8")
-def test_a_spool_that_is_full_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_continues_once_the_spool_folder_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
-    writer = _create(tmp_path / "bad", spool=tmp_path / "spool")  # which is not there yet
-    failure = _until_it_fails(writer, records)
+    writer = create_writer(tmp_path / "bad", spool=tmp_path / "spool")  # the folder does not exist yet
+    failure = write_until_failure(writer, records)
     assert failure.errno == errno.ENOENT
     (tmp_path / "spool").mkdir()
     assert writer.retry()
-    _write_on(writer, records)
+    write_remaining(writer, records)
     assert writer.publish() == expected
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_left() -> Iterator[None]:
-    before = threading.active_count()
-    yield
-    assert threading.active_count() <= before

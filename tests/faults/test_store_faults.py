@@ -1,73 +1,35 @@
-"""A disk that fails: typed errors, nothing lost, nothing left behind, and a retry that goes on."""
+"""Store faults: which error each one raises, and which files are left."""
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import ckptfmt
-from ckptfmt import Conflict, StoreError, UnsupportedStore, UnusableDirectory, Writer
-from ckptfmt.testing import Fault, failing_disk
-from ckptfmt.testing._faulty_disk import Operation
-from tests.ckptfmt.building import SMALL, files_below, many_records, record, write
-
-
-def _create(folder: Path, **options: Any) -> Writer:
-    return ckptfmt.create(
-        folder, participant="a", kind="agent", checkpoint_id="c", **{"tuning": SMALL, **options}
-    )
-
-
-def _write_on(writer: Writer, records: list[ckptfmt.Record]) -> None:
-    for each in records[writer.accepted :]:
-        writer.write(each)
-
-
-def _until_it_fails(writer: Writer, records: list[ckptfmt.Record]) -> StoreError:
-    with pytest.raises(StoreError) as failed:
-        _write_on(writer, records)
-        time.sleep(0.2)
-        writer.publish()
-    return failed.value
-
-
-_STORING: list[tuple[Operation, str]] = [
-    ("create", "*"),
-    ("write", "*"),
-    ("sync", "*"),
-    ("replace", "*records-*"),
-    ("replace", "*index-*"),
-    ("sync_directory", "*"),
-    ("link", "*manifest.json"),
-    ("make_directory", "*"),
-]
+from ckptfmt import Conflict, StoreError, UnsupportedStore, UnusableDirectory
+from ckptfmt.testing import Fault, Operation, failing_disk
+from tests.ckptfmt.building import files_below, many_records, record, write
+from tests.faults.writing import WRITE_CALLS, create_writer, write_remaining
 
 
 @pytest.mark.req("FS8")
-@pytest.mark.parametrize(("operation", "path"), _STORING)
-def test_giving_up_after_a_failure_leaves_no_temporary_file(
-    tmp_path: Path, operation: Operation, path: str
-) -> None:
+@pytest.mark.parametrize(("operation", "path"), WRITE_CALLS)
+def test_no_temporary_file_is_left_after_a_failure(tmp_path: Path, operation: Operation, path: str) -> None:
     with failing_disk(Fault(operation, errno.ENOSPC, path, times=None)):
         with pytest.raises(StoreError):
-            with _create(tmp_path / "x") as writer:
-                _write_on(writer, list(many_records(60, 500)))
+            with create_writer(tmp_path / "x") as writer:
+                write_remaining(writer, list(many_records(60, 500)))
     assert not [name for name in files_below(tmp_path) if not name.startswith(("x/a/records-", "x/a/index-"))]
 
 
 @pytest.mark.req("FS8")
-def test_a_cleanup_that_fails_does_not_hide_the_full_disk(tmp_path: Path) -> None:
+def test_a_failed_cleanup_does_not_hide_the_first_error(tmp_path: Path) -> None:
     with failing_disk(Fault("write", errno.ENOSPC, times=None), Fault("unlink", errno.EIO, times=None)):
         with pytest.raises(StoreError, match="free some space") as failed:
-            with _create(tmp_path) as writer:
+            with create_writer(tmp_path) as writer:
                 writer.write(record("r"))
     assert failed.value.errno == errno.ENOSPC
     assert failed.value.written == 0
@@ -82,7 +44,9 @@ def test_a_cleanup_that_fails_does_not_hide_the_full_disk(tmp_path: Path) -> Non
         for operation in ("create", "make_directory")
     ],
 )
-def test_a_place_that_cannot_hold_state_is_said_so(tmp_path: Path, number: int, operation: Operation) -> None:
+def test_a_directory_that_cannot_be_written_is_unusable(
+    tmp_path: Path, number: int, operation: Operation
+) -> None:
     with failing_disk(Fault(operation, number, times=None)):
         with pytest.raises(UnusableDirectory) as failed:
             write(tmp_path / "x", [record("r")])
@@ -92,7 +56,7 @@ def test_a_place_that_cannot_hold_state_is_said_so(tmp_path: Path, number: int, 
 
 
 @pytest.mark.req("CM11")
-def test_a_file_where_a_directory_should_be(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_directory_is_unusable(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     for url in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(UnusableDirectory):
@@ -122,7 +86,7 @@ def test_a_file_system_without_hard_links_is_refused(tmp_path: Path, number: int
 
 
 @pytest.mark.req("FS4")
-def test_a_directory_that_may_not_be_written_is_not_taken_for_one_without_links(tmp_path: Path) -> None:
+def test_a_link_without_permission_is_not_reported_as_missing_hard_links(tmp_path: Path) -> None:
     with failing_disk(Fault("link", errno.EACCES, times=None)):
         with pytest.raises(UnusableDirectory):
             write(tmp_path, [record("r")])
@@ -130,7 +94,7 @@ def test_a_directory_that_may_not_be_written_is_not_taken_for_one_without_links(
 
 @pytest.mark.req("FS5")
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP])
-def test_a_directory_that_cannot_be_synced_is_warned_about_once(tmp_path: Path, number: int) -> None:
+def test_a_file_system_that_cannot_sync_directories_is_warned_about_once(tmp_path: Path, number: int) -> None:
     with failing_disk(Fault("sync_directory", number, times=None)):
         with pytest.warns(RuntimeWarning, match="cannot sync a directory") as warned:
             write(tmp_path / "x", [record("r")])
@@ -141,7 +105,7 @@ def test_a_directory_that_cannot_be_synced_is_warned_about_once(tmp_path: Path, 
 
 @pytest.mark.req("FS5")
 @pytest.mark.parametrize("number", [errno.EIO, errno.EBADF, errno.ENOSPC])
-def test_any_other_failure_to_sync_a_directory_fails_the_commit(tmp_path: Path, number: int) -> None:
+def test_any_other_failed_sync_of_a_directory_fails_the_commit(tmp_path: Path, number: int) -> None:
     with failing_disk(Fault("sync_directory", number, times=None)):
         with pytest.raises(StoreError):
             write(tmp_path, [record("r")])
@@ -161,14 +125,12 @@ def test_a_manifest_that_cannot_be_read_back_is_an_unknown_outcome(tmp_path: Pat
 
 
 @pytest.mark.req("FS4")
-def test_a_losing_writer_removes_only_what_the_manifest_does_not_name(tmp_path: Path) -> None:
+def test_a_losing_writer_deletes_only_files_that_the_manifest_does_not_name(tmp_path: Path) -> None:
     winner = list(many_records(40, 500))
     write(tmp_path, winner)
     before = files_below(tmp_path)
-    loser = [
-        *winner[:20],
-        record("other", "x" * 3000),
-    ]  # its first segments have the winner's bytes and names
+    # The first segments have the same bytes, and so the same names, as those of the winner.
+    loser = [*winner[:20], record("other", "x" * 3000)]
     with pytest.raises(Conflict, match="another writer published 40 records"):
         write(tmp_path, loser)
     assert files_below(tmp_path) == before
@@ -176,7 +138,7 @@ def test_a_losing_writer_removes_only_what_the_manifest_does_not_name(tmp_path: 
 
 
 @pytest.mark.req("FS4")
-def test_a_published_manifest_that_is_damaged_is_a_conflict_that_deletes_nothing(tmp_path: Path) -> None:
+def test_a_damaged_published_manifest_is_a_conflict_and_nothing_is_deleted(tmp_path: Path) -> None:
     write(tmp_path, many_records(10))
     (tmp_path / "agent-0" / "manifest.json").write_bytes(b"{}\n")
     with pytest.raises(Conflict, match="cannot be read"):
@@ -186,7 +148,7 @@ def test_a_published_manifest_that_is_damaged_is_a_conflict_that_deletes_nothing
 
 
 @pytest.mark.req("CM11")
-def test_check_directory_leaves_nothing(tmp_path: Path) -> None:
+def test_check_directory_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(ckptfmt.NotFound):
         ckptfmt.check_directory(tmp_path / "nowhere")
     ckptfmt.check_directory(tmp_path)
@@ -195,28 +157,6 @@ def test_check_directory_leaves_nothing(tmp_path: Path) -> None:
             ckptfmt.check_directory(tmp_path)
     assert failed.value.errno == errno.ENOSPC
     assert files_below(tmp_path) == []
-
-
-@pytest.mark.req("FS1", "FS5")
-def test_a_growing_segment_is_written_and_synced_on_the_way(tmp_path: Path) -> None:
-    tuning = dataclasses.replace(SMALL, segment_bytes=10**6, sync_bytes=2000)
-    with failing_disk() as disk:
-        writer = _create(tmp_path, tuning=tuning)
-        for each in many_records(40, 500):
-            writer.write(each)
-            time.sleep(0.001)
-        deadline = time.monotonic() + 20
-        while not any(call.operation == "sync" for call in disk.calls) and time.monotonic() < deadline:
-            time.sleep(0.005)
-        names = files_below(tmp_path)
-        assert [name for name in names if name.endswith(".tmp")] == names  # no name before it is finished
-        assert not any(call.operation == "replace" for call in disk.calls)
-        assert any(call.operation == "sync" for call in disk.calls)
-        writer.publish()
-    (segment,) = writer.manifest.segments
-    synced = [call for call in disk.calls if call.operation == "sync"]
-    assert len(synced) <= segment.stored / 2000 + 3  # and the ends of segment, index and manifest
-    assert not [name for name in files_below(tmp_path) if name.endswith(".tmp")]
 
 
 @pytest.mark.req("FS1")
@@ -237,10 +177,3 @@ def test_a_read_that_fails_is_a_store_error(tmp_path: Path) -> None:
     with failing_disk(Fault("open_for_reading", errno.EIO, "*records-*")):
         with pytest.raises(StoreError):
             ckptfmt.open(tmp_path).verify()
-
-
-@pytest.fixture(autouse=True)
-def _no_thread_left() -> Iterator[None]:
-    before = threading.active_count()
-    yield
-    assert threading.active_count() <= before
