@@ -1,4 +1,4 @@
-"""Completing a checkpoint, opening it in its shapes, cuts, lives, and where things may lie."""
+"""Opening checkpoints, cuts and bare folders, and what they show."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def built(tmp_path: Path) -> Built:
 
 
 @pytest.mark.req("CO11")
-def test_a_checkpoint_without_a_cut(tmp_path: Path) -> None:
+def test_a_checkpoint_without_a_cut_can_be_opened(tmp_path: Path) -> None:
     manifest = write(tmp_path, many_records(3))
     ckptfmt.publish(tmp_path, participants={"agent-0": manifest.digest}, sequence=3)
     checkpoint = ckptfmt.open(tmp_path)
@@ -35,7 +35,7 @@ def test_a_checkpoint_without_a_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CO11", "FS10")
-def test_open_works_on_a_checkpoint_a_cut_and_a_bare_folder(built: Built, tmp_path: Path) -> None:
+def test_checkpoints_cuts_and_bare_folders_can_be_opened(built: Built, tmp_path: Path) -> None:
     cut = ckptfmt.open(built.cut_folder)
     assert (cut.id, cut.cut, cut.sequence, cut.digest) == ("step-1", built.cut.name, None, None)
     assert sorted(cut) == sorted(built.manifests) == ["agent-0", "tools/0"]
@@ -49,12 +49,12 @@ def test_open_works_on_a_checkpoint_a_cut_and_a_bare_folder(built: Built, tmp_pa
     assert "x" not in checkpoint
     with pytest.raises(NotFound):
         checkpoint["x"]
-    assert checkpoint.get("nobody") is None
+    assert checkpoint.get("missing") is None
     assert str(ckptfmt.open(f"file://{bare}")) == str(checkpoint)
 
 
 @pytest.mark.req("CO11")
-def test_what_is_not_complete_is_said_so(built: Built, tmp_path: Path) -> None:
+def test_an_incomplete_checkpoint_is_reported_as_incomplete(built: Built, tmp_path: Path) -> None:
     (built.folder / "checkpoint.json").unlink()
     for attempt in (ckptfmt.open, ckptfmt.read_checkpoint):
         with pytest.raises(Incomplete, match="was not completed"):
@@ -78,27 +78,27 @@ def test_what_is_not_complete_is_said_so(built: Built, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_a_run_is_no_checkpoint(built: Built) -> None:
+def test_the_folder_of_a_run_is_not_a_checkpoint(built: Built) -> None:
     write(built.folder.parent / "bare", many_records(2))
     with pytest.raises(NotFound, match="holds checkpoints"):
         ckptfmt.open(built.folder.parent)
 
 
 @pytest.mark.req("CO11")
-def test_a_zombies_cut_does_not_join(built: Built) -> None:
-    zombie = ckptfmt.create_cut(built.folder, "step-1")
-    write(Path(zombie.url), many_records(2, prefix="z"))
+def test_a_cut_that_checkpoint_json_does_not_name_is_ignored(built: Built) -> None:
+    other_cut = ckptfmt.create_cut(built.folder, "step-1")
+    write(Path(other_cut.url), many_records(2, prefix="z"))
     checkpoint = ckptfmt.open(built.folder)
     assert checkpoint.episodes == ("r0", "r1")
     assert checkpoint.verify().ok
 
 
 @pytest.mark.req("FS10")
-def test_a_copied_checkpoint_is_as_good(built: Built, tmp_path: Path) -> None:
+def test_a_copied_checkpoint_is_complete_once_all_files_are_copied(built: Built, tmp_path: Path) -> None:
     copied = tmp_path / "elsewhere"
     shutil.copytree(built.folder, copied)
     assert ckptfmt.open(copied).verify().ok
-    # A copy under way, manifest first: the records are missing, and nothing is deleted.
+    # An unfinished copy whose manifests came first: the records are missing, and nothing is deleted.
     for path in copied.rglob("records-*"):
         path.unlink()
     messages = [problem.message for problem in ckptfmt.verify(copied).problems]
@@ -109,7 +109,7 @@ def test_a_copied_checkpoint_is_as_good(built: Built, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_a_read_only_checkpoint_is_read(built: Built) -> None:
+def test_a_read_only_checkpoint_can_be_read(built: Built) -> None:
     for path in sorted(built.folder.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
@@ -120,7 +120,7 @@ def test_a_read_only_checkpoint_is_read(built: Built) -> None:
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def test_reprs_say_what_it_is_and_not_what_it_holds(built: Built) -> None:
+def test_reprs_name_the_object_and_show_no_payload(built: Built) -> None:
     checkpoint = ckptfmt.open(built.folder)
     assert "2 participants, complete" in repr(checkpoint)
     assert "agent-0 (agent): 2 records" in repr(checkpoint["agent-0"])
@@ -150,7 +150,7 @@ def test_reprs_are_short_and_show_no_state(tmp_path: Path) -> None:
     assert one.records == 1
 
 
-def test_a_participant_that_is_not_there_is_told_with_those_that_are(built: Built) -> None:
+def test_the_error_for_a_missing_participant_names_the_existing_ones(built: Built) -> None:
     with pytest.raises(NotFound, match=r"no participant 'env'; the checkpoint has agent-0, tools/0$"):
         _ = ckptfmt.open(built.folder)["env"]
     folder = built.folder.parent / "step-2"
@@ -167,7 +167,7 @@ def test_a_participant_that_is_not_there_is_told_with_those_that_are(built: Buil
 
 
 @pytest.mark.parametrize("scope", ["17-0", b"17-0", EpisodeId("r"), 3])
-def test_a_scope_is_several_keys(built: Built, scope: Any) -> None:
+def test_a_single_key_is_not_a_scope(built: Built, scope: Any) -> None:
     part = ckptfmt.open(built.folder)["agent-0"]
     with pytest.raises(TypeError, match=f"scope takes several keys, .* {type(scope).__name__}"):
         part.read(scope=scope)
@@ -178,6 +178,6 @@ def test_a_scope_is_several_keys(built: Built, scope: Any) -> None:
 
 
 @pytest.mark.parametrize("references", [None, 3, EpisodeId("r")])
-def test_references_of_a_record_are_several(references: Any) -> None:
+def test_references_must_be_a_sequence_of_strings(references: Any) -> None:
     with pytest.raises(InexactValue, match="episode r: references are a sequence of strings, not of type"):
         ckptfmt.Record(EpisodeId("r"), 1, references=references)

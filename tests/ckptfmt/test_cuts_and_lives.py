@@ -1,4 +1,4 @@
-"""Cuts and lives."""
+"""Creating and reading cuts and lives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_cut_has_a_random_name_and_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CM11")
-def test_another_directory_is_not_the_cut(tmp_path: Path) -> None:
+def test_a_folder_without_a_valid_cut_json_is_not_a_cut(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         ckptfmt.read_cut(tmp_path / "nowhere")
     with pytest.raises(Incomplete, match="not the folder of the cut"):

@@ -10,13 +10,12 @@ import pytest
 
 import ckptfmt
 from ckptfmt import Gate, Stopped
-from ckptfmt.testing import failing_disk
-from ckptfmt.testing._faulty_disk import DiskCall
+from ckptfmt.testing import DiskCall, failing_disk
 from tests.ckptfmt.building import SMALL, files_below, many_records, record
 
 
 @pytest.mark.req("CM8")
-def test_a_stopped_gate_ends_the_writer_at_the_next_record(tmp_path: Path) -> None:
+def test_a_stopped_gate_is_raised_by_the_next_write(tmp_path: Path) -> None:
     gate = Gate()
     with pytest.raises(Stopped):
         with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c", gate=gate) as writer:
@@ -31,15 +30,15 @@ def test_a_stopped_gate_ends_the_writer_at_the_next_record(tmp_path: Path) -> No
 
 @pytest.mark.req("CM8")
 def test_a_stopped_gate_ends_a_write_that_waits_for_the_disk(tmp_path: Path) -> None:
-    gate, blocked, go_on = Gate(), threading.Event(), threading.Event()
+    gate, blocked, release = Gate(), threading.Event(), threading.Event()
 
-    def wait(call: DiskCall) -> None:
+    def block(call: DiskCall) -> None:
         if call.operation == "replace":
             blocked.set()
-            go_on.wait(20)
+            release.wait(20)
 
     ended: list[BaseException] = []
-    with failing_disk(on_call=wait):
+    with failing_disk(on_call=block):
         writer = ckptfmt.create(
             tmp_path, participant="a", kind="agent", checkpoint_id="c", gate=gate, tuning=SMALL
         )
@@ -57,57 +56,63 @@ def test_a_stopped_gate_ends_a_write_that_waits_for_the_disk(tmp_path: Path) -> 
         gate.stop()
         producer.join(5)
         assert ended
-        go_on.set()
+        release.set()
         writer.abort()
     assert not [name for name in files_below(tmp_path) if not name.startswith("a/records-")]
 
 
 @pytest.mark.req("CM8")
-def test_no_manifest_appears_once_the_gate_was_stopped_and_taken(tmp_path: Path) -> None:
-    """Whenever the stop comes: the manifest is there when ``wait_published`` returns, or never."""
+def test_no_manifest_appears_after_stop_and_wait_published(tmp_path: Path) -> None:
+    """At any moment of a stop: the manifest exists when ``wait_published`` returns, or never appears."""
     outcomes = set()
     for moment in range(40):
         folder = tmp_path / str(moment)
-        gate, reached, go_on = Gate(), threading.Event(), threading.Event()
+        gate, reached, release = Gate(), threading.Event(), threading.Event()
         calls = 0
 
-        def wait(call: DiskCall, moment: int = moment, reached: Any = reached, go_on: Any = go_on) -> None:
+        def block(
+            call: DiskCall, moment: int = moment, reached: Any = reached, release: Any = release
+        ) -> None:
             nonlocal calls
             calls += 1
             if calls == moment:
                 reached.set()
-                go_on.wait(0.05)  # a creation under way goes on while the stopper waits for the gate
+                release.wait(0.05)  # not longer: the stopper may be waiting for the gate meanwhile
 
-        ended: list[BaseException | None] = []
+        outcome: list[BaseException | None] = []
 
-        def commit(folder: Path = folder, gate: Gate = gate, ended: Any = ended) -> None:
+        def commit(
+            folder: Path = folder, gate: Gate = gate, outcome: Any = outcome, reached: Any = reached
+        ) -> None:
             try:
                 with ckptfmt.create(
                     folder, participant="a", kind="agent", checkpoint_id="c", gate=gate
                 ) as writer:
                     writer.write(record("r"))
-                ended.append(None)
+                outcome.append(None)
             except Stopped as error:
-                ended.append(error)
+                outcome.append(error)
+            finally:
+                reached.set()  # there are fewer disk calls than moments
 
-        with failing_disk(on_call=wait):
+        with failing_disk(on_call=block):
             committer = threading.Thread(target=commit)
             committer.start()
-            reached.wait(0.2)
+            assert reached.wait(20)
             gate.stop()
             assert gate.wait_published(10)
-            there = (folder / "a" / "manifest.json").exists()
-            go_on.set()
+            exists = (folder / "a" / "manifest.json").exists()
+            release.set()
             committer.join(10)
-        assert (folder / "a" / "manifest.json").exists() == there
-        outcomes.add((there, ended[0] is None))
+        assert (folder / "a" / "manifest.json").exists() == exists
+        outcomes.add((exists, outcome[0] is None))
         assert not [name for name in files_below(folder) if name.endswith(".tmp")]
     assert {(False, False), (True, True)} <= outcomes
     assert (False, True) not in outcomes
 
 
 @pytest.mark.req("CM8")
-def test_wait_published_has_a_timeout() -> None:
+def test_wait_published_returns_after_its_timeout() -> None:
     gate = Gate()
     with gate.publishing():
         assert not gate.wait_published(0.01)

@@ -1,4 +1,4 @@
-"""Paths and URLs: which place of the disk a name means, and which names are refused."""
+"""Which place of the disk a path or a URL names, and which ones are refused."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.ckptfmt.building import files_below, many_records, write
 @pytest.mark.parametrize(
     "name", ["a b", "r[1]*?", "a#b%20c", "s3:", "x::y", "é\u2028", "~", "$HOME", "'\"", "-rf", "\udcff"]
 )
-def test_paths_are_data(tmp_path: Path, name: str) -> None:
-    """Everything lies at exactly the place that was named."""
+def test_paths_are_taken_literally(tmp_path: Path, name: str) -> None:
+    """Special characters of shells, globs and URLs have no meaning in a path."""
     folder = tmp_path / name
     write(folder, many_records(2))
     found = files_below(tmp_path)
@@ -32,7 +32,7 @@ def test_paths_are_data(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_a_link_on_the_way_is_followed_and_dots_mean_what_the_disk_says(
+def test_links_and_dots_in_a_path_mean_what_the_operating_system_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "real" / "below").mkdir(parents=True)
@@ -61,7 +61,7 @@ def test_a_link_on_the_way_is_followed_and_dots_mean_what_the_disk_says(
         *("s3:/b/x", "gs:/b/x", "file:/x", "s3:b"),
     ],
 )
-def test_other_stores_are_refused_and_nothing_is_made(
+def test_urls_of_unsupported_stores_are_refused_and_nothing_is_created(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -77,6 +77,6 @@ def test_other_stores_are_refused_and_nothing_is_made(
     assert files_below(tmp_path) == []
 
 
-def test_a_url_is_text(tmp_path: Path) -> None:
+def test_bytes_are_not_a_url(tmp_path: Path) -> None:
     with pytest.raises(UnusableDirectory):
         ckptfmt.open(os.fsencode(tmp_path))  # type: ignore[arg-type]

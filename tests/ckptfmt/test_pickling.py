@@ -25,29 +25,33 @@ def built(tmp_path: Path) -> Built:
     return build(tmp_path / "run" / "step-1")
 
 
-def _count(part: ckptfmt.ParticipantCheckpoint) -> tuple[str, int, int]:
+def _read_all(part: ckptfmt.ParticipantCheckpoint) -> tuple[str, int, int]:
     return part.name, len(list(part)), sum(each.payload["number"] for each in part)
 
 
-def test_checkpoints_and_participants_go_to_other_processes(tmp_path: Path) -> None:
+def test_checkpoints_and_participants_can_be_sent_to_other_processes(tmp_path: Path) -> None:
     built = build(tmp_path / "c", many_records(20))
     checkpoint = ckptfmt.open(built.folder)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        assert pool.map(_count, checkpoint.values()) == [("agent-0", 20, 190), ("tools/0", 20, 190)]
-    for again in (pickle.loads(pickle.dumps(checkpoint)), copy.deepcopy(checkpoint)):
-        assert (again.url, again.digest, again.body) == (checkpoint.url, checkpoint.digest, checkpoint.body)
-        assert again["agent-0"]["r7"].payload == checkpoint["agent-0"]["r7"].payload
-        assert again.verify().ok
+        assert pool.map(_read_all, checkpoint.values()) == [("agent-0", 20, 190), ("tools/0", 20, 190)]
+    for copied in (pickle.loads(pickle.dumps(checkpoint)), copy.deepcopy(checkpoint)):
+        assert (copied.url, copied.digest, copied.body) == (
+            checkpoint.url,
+            checkpoint.digest,
+            checkpoint.body,
+        )
+        assert copied["agent-0"]["r7"].payload == checkpoint["agent-0"]["r7"].payload
+        assert copied.verify().ok
     part = copy.deepcopy(checkpoint["tools/0"])
     assert (part.manifest, part.kind) == (checkpoint["tools/0"].manifest, "resources")
     assert len(pickle.dumps(checkpoint)) < 1000
     for place in (built.cut_folder, built.cut_folder / "tools"):
-        shape = ckptfmt.open(place)
-        assert list(pickle.loads(pickle.dumps(shape))) == list(shape)
+        opened = ckptfmt.open(place)
+        assert list(pickle.loads(pickle.dumps(opened))) == list(opened)
 
 
 @pytest.mark.req("FS9")
-def test_a_pickled_participant_knows_damage_and_limits(built: Built) -> None:
+def test_a_pickled_participant_keeps_its_limits_and_reports_damage(built: Built) -> None:
     limits = ckptfmt.Limits(record_bytes=10)
     part = pickle.loads(pickle.dumps(ckptfmt.open(built.folder, limits=limits)["agent-0"]))
     with pytest.raises(Damaged, match="integers from 1 to 10"):
@@ -60,7 +64,7 @@ def test_a_pickled_participant_knows_damage_and_limits(built: Built) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_another_checkpoint_in_its_folder_is_not_the_one_that_was_pickled(tmp_path: Path) -> None:
+def test_unpickling_refuses_another_checkpoint_in_the_same_folder(tmp_path: Path) -> None:
     folder = build(tmp_path / "c").folder
     data = pickle.dumps(ckptfmt.open(folder))
     shutil.rmtree(folder)
@@ -71,17 +75,17 @@ def test_another_checkpoint_in_its_folder_is_not_the_one_that_was_pickled(tmp_pa
         pickle.loads(data)
 
 
-def test_a_body_pickles_and_stays_read_only(tmp_path: Path) -> None:
+def test_a_pickled_body_stays_read_only(tmp_path: Path) -> None:
     body = ckptfmt.open(build(tmp_path / "c").folder).body
     assert body is not None
-    for again in (pickle.loads(pickle.dumps(body)), copy.deepcopy(body)):
-        assert again == body
-        assert seal_checkpoint_body(again) == seal_checkpoint_body(body)
+    for copied in (pickle.loads(pickle.dumps(body)), copy.deepcopy(body)):
+        assert copied == body
+        assert seal_checkpoint_body(copied) == seal_checkpoint_body(body)
         with pytest.raises(TypeError):
-            again.marks["r"] = 1  # type: ignore[index]
+            copied.marks["r"] = 1  # type: ignore[index]
 
 
-def test_what_was_passed_over_is_pickled_too(tmp_path: Path) -> None:
+def test_passed_over_checkpoints_are_pickled(tmp_path: Path) -> None:
     build(tmp_path / "step-1")
     ckptfmt.create_cut(tmp_path / "step-2", "step-2")
     with pytest.warns(ckptfmt.LaterCheckpointUnusable):

@@ -28,7 +28,7 @@ def built(tmp_path: Path) -> Built:
 
 
 @pytest.mark.req("CO11", "RS6")
-def test_checkpoint_json_says_what_was_committed(tmp_path: Path) -> None:
+def test_checkpoint_json_holds_what_was_published(tmp_path: Path) -> None:
     folder = tmp_path / "step-7"
     cut = ckptfmt.create_cut(folder, "seven")
     agent = write(Path(cut.url), [record("b-a2"), record("a")], checkpoint_id="seven")
@@ -71,7 +71,7 @@ def test_checkpoint_json_says_what_was_committed(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_the_same_content_again_is_success_and_other_content_a_conflict(built: Built) -> None:
+def test_publishing_again_succeeds_for_equal_content_and_conflicts_otherwise(built: Built) -> None:
     before = (built.folder / "checkpoint.json").read_bytes()
     again = ckptfmt.publish(
         built.folder, participants=built.manifests, sequence=1, cut=built.cut.name, state={"seed": 2**70}
@@ -83,7 +83,7 @@ def test_the_same_content_again_is_success_and_other_content_a_conflict(built: B
 
 
 @pytest.mark.req("CO11", "RS6")
-def test_parts_that_do_not_belong_together_are_refused(built: Built, tmp_path: Path) -> None:
+def test_participants_that_do_not_belong_together_are_refused(built: Built, tmp_path: Path) -> None:
     folder = tmp_path / "other"
 
     def publish(**changes: Any) -> None:
@@ -103,7 +103,7 @@ def test_parts_that_do_not_belong_together_are_refused(built: Built, tmp_path: P
     with pytest.raises(Damaged, match="not the one that was published"):
         publish(participants={"a": "0" * 64})
     with pytest.raises(Incomplete):
-        publish(participants={**digests, "nobody": "0" * 64})
+        publish(participants={**digests, "missing": "0" * 64})
     with pytest.raises(InvalidId, match="only in case"):
         publish(participants={**digests, "A": digests["a"]})
     with pytest.raises(InexactValue) as refused:
@@ -121,7 +121,7 @@ def test_parts_that_do_not_belong_together_are_refused(built: Built, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"participants": ["agent-0"]}, "participants takes a mapping, .*, not a value of type list"),
         ({"participants": {"agent-0": 3}}, r"participants\['agent-0'\] takes the digest .* type int"),
@@ -131,11 +131,13 @@ def test_parts_that_do_not_belong_together_are_refused(built: Built, tmp_path: P
         ({"cut": 3}, "cut takes a Cut, .* type int"),
     ],
 )
-def test_arguments_of_publish_have_types(built: Built, arguments: dict[str, Any], said: str) -> None:
+def test_publish_checks_the_types_of_its_arguments(
+    built: Built, arguments: dict[str, Any], message: str
+) -> None:
     everything: dict[str, Any] = {
         "participants": built.manifests,
         "sequence": 2,
         "cut": built.cut,
     } | arguments
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(TypeError, match=message):
         ckptfmt.publish(built.folder, **everything)

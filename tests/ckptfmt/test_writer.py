@@ -1,4 +1,4 @@
-"""Streaming records out: segments, frames, back-pressure, the gate, and what is left behind."""
+"""Writing a participant: its segments, its index, the names it accepts, and what an error leaves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_large_record_has_a_segment_of_its_own(tmp_path: Path, compression: Co
 
 
 @pytest.mark.req("FS12", "FS10")
-def test_zero_records_are_legal(tmp_path: Path) -> None:
+def test_a_participant_may_have_no_records(tmp_path: Path) -> None:
     manifest = write(tmp_path, [])
     assert (manifest.records, manifest.segments, manifest.bytes) == (0, (), 0)
     checkpoint = ckptfmt.open(tmp_path)
@@ -61,7 +61,7 @@ def test_zero_records_are_legal(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_plain_zstd_reads_the_file(tmp_path: Path) -> None:
+def test_the_zstd_command_reads_a_compressed_segment(tmp_path: Path) -> None:
     manifest = write(tmp_path, many_records(50), compression="zstd")
     files = [str(tmp_path / "agent-0" / segment.file) for segment in manifest.segments]
     try:
@@ -83,7 +83,7 @@ def test_the_same_records_give_the_same_files(tmp_path: Path, compression: Compr
 
 
 @pytest.mark.req("FS10")
-def test_the_index_says_where_each_record_lies(tmp_path: Path) -> None:
+def test_the_index_holds_the_place_of_each_record(tmp_path: Path) -> None:
     manifest = write(tmp_path, many_records(20))
     folder = tmp_path / "agent-0"
     head, *blocks = map(orjson.loads, (folder / manifest.index).read_bytes().splitlines())
@@ -103,7 +103,7 @@ def test_the_index_says_where_each_record_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_an_exception_leaves_nothing(tmp_path: Path) -> None:
+def test_after_an_exception_no_file_or_folder_is_left(tmp_path: Path) -> None:
     url = tmp_path / "not" / "there" / "yet"
     with pytest.raises(ZeroDivisionError):
         with ckptfmt.create(url, participant="a/b", kind="agent", checkpoint_id="c") as writer:
@@ -124,12 +124,12 @@ def test_an_exception_after_placed_segments_publishes_nothing(tmp_path: Path) ->
     assert all(name.startswith("agent-0/records-") for name in files_below(tmp_path))
     with pytest.raises(ckptfmt.Incomplete):
         ckptfmt.open(tmp_path)
-    # The folder is not spoilt: the next writer publishes there.
+    # The next writer can publish in the same folder.
     assert write(tmp_path, many_records(100, 500)).records == 100
 
 
 @pytest.mark.req("FS6")
-def test_publish_and_abort_are_harmless_when_repeated(tmp_path: Path) -> None:
+def test_publish_and_abort_are_idempotent(tmp_path: Path) -> None:
     writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
     with pytest.raises(ValueError, match="nothing is published"):
         _ = writer.manifest
@@ -150,7 +150,7 @@ def test_publish_and_abort_are_harmless_when_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["", ".a", "a//b", "/a", "a/", "../a", "a/../b", "a b", "é", "a" * 129, "a\n", 1]
 )
-def test_participants_names(tmp_path: Path, name: Any) -> None:
+def test_invalid_participant_names_are_refused(tmp_path: Path, name: Any) -> None:
     with pytest.raises(ckptfmt.InvalidId):
         ckptfmt.create(tmp_path, participant=name, kind="agent", checkpoint_id="c")
     with pytest.raises(ckptfmt.InvalidId):
@@ -158,19 +158,19 @@ def test_participants_names(tmp_path: Path, name: Any) -> None:
 
 
 @pytest.mark.parametrize("label", ["", "a\n", "\ud800", "x" * 257, 7])
-def test_ids_and_kinds_are_plain_text(tmp_path: Path, label: Any) -> None:
+def test_invalid_ids_and_kinds_are_refused(tmp_path: Path, label: Any) -> None:
     for fields in ({"kind": label, "checkpoint_id": "c"}, {"kind": "agent", "checkpoint_id": label}):
         with pytest.raises(ckptfmt.InvalidId):
             ckptfmt.create(tmp_path, participant="a", **fields)
 
 
-def test_a_compression_that_is_not_known_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_compression_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="auto, none or zstd"):
         _create(tmp_path, compression="gzip")
 
 
 @pytest.mark.req("FS12")
-def test_a_second_record_of_a_rollout_takes_nothing(tmp_path: Path) -> None:
+def test_a_second_record_of_a_rollout_is_refused(tmp_path: Path) -> None:
     with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c") as writer:
         writer.write(record("r-a1"))
         for key in ("r", "r-a1", "r-a2"):
@@ -181,7 +181,7 @@ def test_a_second_record_of_a_rollout_takes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS5")
-def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
+def test_the_mode_of_files_respects_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         write(tmp_path, [Record(ckptfmt.EpisodeId("r"), 1)])
@@ -201,14 +201,14 @@ def test_files_have_the_mode_that_the_umask_leaves(tmp_path: Path) -> None:
         f"index-{'a' * 64}.json",
     ],
 )
-def test_a_participant_is_not_named_like_a_file(tmp_path: Path, name: str) -> None:
-    """A file and a folder of one name cannot lie beside each other."""
+def test_a_participant_cannot_have_the_name_of_a_file(tmp_path: Path, name: str) -> None:
+    """A file and a folder cannot have the same name."""
     with pytest.raises(ckptfmt.InvalidId, match="files of the format are named like"):
         ckptfmt.create(tmp_path, participant=name, kind="agent", checkpoint_id="c")
     ckptfmt.create(tmp_path, participant=f"{name}x", kind="agent", checkpoint_id="c")
 
 
-def test_what_is_no_record_is_refused_by_its_type(tmp_path: Path) -> None:
+def test_a_value_of_another_type_than_record_is_refused(tmp_path: Path) -> None:
     with _create(tmp_path) as writer:
         with pytest.raises(TypeError, match="write takes a Record, not a value of type dict"):
             writer.write({"messages": []})  # type: ignore[arg-type]

@@ -249,9 +249,7 @@ def test_a_deleted_temporary_file_is_written_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_a_commit_continues_once_the_spool_folder_exists(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_continues_once_the_spool_folder_exists(tmp_path: Path) -> None:
     records = list(many_records(60, 500))
     expected = write(tmp_path / "good", records, participant="a", checkpoint_id="c")
     writer = create_writer(tmp_path / "bad", spool=tmp_path / "spool")  # the folder does not exist yet
