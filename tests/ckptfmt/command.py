@@ -11,7 +11,7 @@ from ckptfmt._cli import main
 
 
 class Command:
-    """Runs the command in this process, and holds what it printed."""
+    """Runs the command in this process and captures its output."""
 
     def __init__(self, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         self._capture = capfdbinary

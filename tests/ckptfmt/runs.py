@@ -27,7 +27,7 @@ def records_file(built: Built) -> Path:
 
 
 def make_old(*paths: Path, seconds: float = 10 * 86400) -> None:
-    """As if everything there had been written so many seconds ago."""
+    """Change the times of all files, as if they had been written so many seconds earlier."""
     for path in paths:
         for each in (path, *path.rglob("*")):
             then = each.stat(follow_symlinks=False).st_mtime - seconds

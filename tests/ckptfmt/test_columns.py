@@ -1,4 +1,4 @@
-"""Tables: Arrow, pandas, polars, one row a record; and other tools on the stored lines."""
+"""Arrow, pandas and polars tables of records."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import pytest
 
 import ckptfmt
 from ckptfmt import Damaged, EpisodeId, MissingLibrary, Record
-from ckptfmt._read import columns as frames
+from ckptfmt._read import columns
 from tests.ckptfmt.building import build, many_records, write
 
-ODD = {"nan": [math.nan, 1], "big": 2**70, "text": "é\u2028"}
+UNUSUAL_VALUES = {"nan": [math.nan, 1], "big": 2**70, "text": "é\u2028"}
 
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> ckptfmt.Checkpoint:
-    records = [Record(EpisodeId("17-0", 2), ODD, 4, 3, ("a", "b")), *many_records(9)]
+    records = [Record(EpisodeId("17-0", 2), UNUSUAL_VALUES, 4, 3, ("a", "b")), *many_records(9)]
     return ckptfmt.open(build(tmp_path / "step-1", records).folder)
 
 
-def test_one_row_a_record(checkpoint: ckptfmt.Checkpoint) -> None:
+def test_a_table_has_one_row_per_record(checkpoint: ckptfmt.Checkpoint) -> None:
     table = checkpoint.to_arrow()
-    assert tuple(table.column_names) == frames.COLUMNS
+    assert tuple(table.column_names) == columns.COLUMNS
     assert table.num_rows == 20
     first = table.slice(0, 1).to_pylist()[0]
     payload, patches = first.pop("payload"), first.pop("patches")
@@ -50,16 +50,16 @@ def test_one_row_a_record(checkpoint: ckptfmt.Checkpoint) -> None:
     assert table.column("participant").to_pylist()[10:] == ["tools/0"] * 10
 
 
-def test_one_participant_and_no_records(checkpoint: ckptfmt.Checkpoint, tmp_path: Path) -> None:
+def test_tables_of_one_participant_and_of_no_records(checkpoint: ckptfmt.Checkpoint, tmp_path: Path) -> None:
     part = checkpoint["tools/0"]
     assert part.to_arrow().num_rows == len(part.to_pandas()) == part.to_polars().height == 10
     write(tmp_path / "empty", [])
     empty = ckptfmt.open(tmp_path / "empty")
     assert empty.to_arrow().num_rows == 0
-    assert tuple(empty.to_pandas().columns) == tuple(empty.to_polars().columns) == frames.COLUMNS
+    assert tuple(empty.to_pandas().columns) == tuple(empty.to_polars().columns) == columns.COLUMNS
 
 
-def test_pandas_and_polars(checkpoint: ckptfmt.Checkpoint) -> None:
+def test_pandas_and_polars_tables(checkpoint: ckptfmt.Checkpoint) -> None:
     frame = checkpoint.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame.groupby("kind")["size"].count().to_dict() == {"agent": 10, "resources": 10}
@@ -72,10 +72,10 @@ def test_pandas_and_polars(checkpoint: ckptfmt.Checkpoint) -> None:
     assert table["boundary"].null_count() == 2
 
 
-def test_large_ones_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_made_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "c", many_records(20))
-    monkeypatch.setattr(frames, "_BATCH_BYTES", 1000)
-    found = list(frames.batches(ckptfmt.open(tmp_path / "c").values()))
+    monkeypatch.setattr(columns, "_BATCH_BYTES", 1000)
+    found = list(columns.batches(ckptfmt.open(tmp_path / "c").values()))
     assert len(found) > 4
     assert pyarrow.Table.from_batches(found).num_rows == 20
 
@@ -90,7 +90,7 @@ def test_damage_is_raised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["pyarrow", "pandas", "polars"])
-def test_a_missing_library_is_named_with_the_extra(
+def test_the_error_for_a_missing_library_names_the_extra(
     checkpoint: ckptfmt.Checkpoint, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)

@@ -1,4 +1,4 @@
-"""``ckptfmt.copy``: byte for byte, checked on both sides, ``checkpoint.json`` last."""
+"""``ckptfmt.copy``: byte for byte, checked at the source and the target, ``checkpoint.json`` last."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "elsewhere" / "kept"
 
 
-def same_files(one: Path, other: Path) -> bool:
+def _have_same_files(one: Path, other: Path) -> bool:
     files = files_below(one)
     return files == files_below(other) and filecmp.cmpfiles(one, other, files, shallow=False)[0] == files
 
 
 @pytest.mark.req("CO11", "FS4")
-def test_a_copy_is_the_same_bytes(built: Built, target: Path) -> None:
-    told: list[int] = []
-    result = ckptfmt.copy(built.folder, target, progress=told.append)
-    assert same_files(built.folder, target)
+def test_a_copy_has_the_same_bytes(built: Built, target: Path) -> None:
+    progress: list[int] = []
+    result = ckptfmt.copy(built.folder, target, progress=progress.append)
+    assert _have_same_files(built.folder, target)
     assert ckptfmt.open(target).verify().ok
     size = sum(part.manifest.bytes for part in ckptfmt.open(target).values())
     assert (result.digest, result.copied_bytes, result.present) == (ckptfmt.open(target).digest, size, 0)
     assert result.copied == sum(len(part.manifest.segments) for part in ckptfmt.open(target).values()) > 3
-    assert sum(told) == 2 * size
+    assert sum(progress) == 2 * size
 
 
-def test_what_no_checkpoint_names_is_left_behind(built: Built, target: Path) -> None:
+def test_orphans_are_not_copied(built: Built, target: Path) -> None:
     before = built.files()
-    zombie = ckptfmt.create_cut(built.folder, "step-1")
-    write(Path(zombie.url), [record("z")])
+    other_cut = ckptfmt.create_cut(built.folder, "step-1")
+    write(Path(other_cut.url), [record("z")])
     (built.cut_folder / "agent-0" / f"records-{'a' * 64}.jsonl").write_bytes(b"x")
     ckptfmt.copy(built.folder, target)
     assert files_below(target) == before
 
 
-def test_a_checkpoint_without_a_cut(tmp_path: Path, target: Path) -> None:
+def test_a_checkpoint_without_a_cut_is_copied(tmp_path: Path, target: Path) -> None:
     manifest = write(tmp_path / "c", many_records(3), participant="x/y")
     ckptfmt.publish(tmp_path / "c", participants={"x/y": manifest.digest}, sequence=3)
     ckptfmt.copy(tmp_path / "c", target)
-    assert same_files(tmp_path / "c", target)
+    assert _have_same_files(tmp_path / "c", target)
 
 
 @pytest.mark.req("CO11")
-def test_the_same_again_is_success_and_repairs(built: Built, target: Path) -> None:
+def test_copying_again_succeeds_and_repairs(built: Built, target: Path) -> None:
     first = ckptfmt.copy(built.folder, target)
     again = ckptfmt.copy(built.folder, target)
     assert (again.copied, again.present) == (0, first.copied)
     damaged = next((target / built.cut.name / "agent-0").glob("records-*"))
     damaged.write_bytes(bytes(damaged.stat().st_size))
     assert ckptfmt.copy(built.folder, target).copied == 1
-    assert same_files(built.folder, target)
+    assert _have_same_files(built.folder, target)
     assert ckptfmt.copy(target, target).copied == 0
 
 
@@ -116,10 +116,10 @@ def test_damage_is_never_copied(built: Built, target: Path, name: str) -> None:
         ckptfmt.copy(built.folder, target)
     file.write_bytes(good)
     ckptfmt.copy(built.folder, target)
-    assert same_files(built.folder, target)
+    assert _have_same_files(built.folder, target)
 
 
-def test_damage_is_said_of_the_checkpoint_that_has_it(built: Built, target: Path) -> None:
+def test_the_error_for_damage_names_the_damaged_checkpoint(built: Built, target: Path) -> None:
     stored = next((built.cut_folder / "agent-0").glob("records-*"))
     stored.write_bytes(stored.read_bytes()[1:])
     with pytest.raises(Damaged) as caught:
@@ -136,7 +136,7 @@ def test_a_checkpoint_is_not_copied_into_itself(built: Built, tmp_path: Path) ->
         with pytest.raises(Conflict, match="inside the checkpoint"):
             ckptfmt.copy(built.folder, place)
     assert built.files() == before
-    assert ckptfmt.copy(built.folder, link).copied == 0  # it is there already
+    assert ckptfmt.copy(built.folder, link).copied == 0  # it is a complete copy already
 
 
 @pytest.mark.req("CO11")
@@ -148,7 +148,7 @@ def test_only_complete_checkpoints_are_copied(built: Built, target: Path, tmp_pa
 
 
 @pytest.mark.req("FS5", "CO11")
-def test_the_order_of_what_appears(built: Built, target: Path) -> None:
+def test_files_appear_in_a_safe_order(built: Built, target: Path) -> None:
     with failing_disk() as disk:
         ckptfmt.copy(built.folder, target)
     placed = [
@@ -169,7 +169,7 @@ def test_the_order_of_what_appears(built: Built, target: Path) -> None:
 
 @pytest.mark.req("CO11")
 @pytest.mark.parametrize("operation", ["create", "write", "sync", "link", "replace", "sync_directory"])
-def test_a_copy_that_failed_anywhere_goes_on(built: Built, target: Path, operation: str) -> None:
+def test_a_copy_that_failed_at_any_call_can_be_continued(built: Built, target: Path, operation: str) -> None:
     for after in range(0, 200, 3):
         shutil.rmtree(target, ignore_errors=True)
         with failing_disk(Fault(operation, errno.EIO, f"{target.parent}/*", after=after)):  # type: ignore[arg-type]
@@ -182,13 +182,13 @@ def test_a_copy_that_failed_anywhere_goes_on(built: Built, target: Path, operati
         if (target / "checkpoint.json").exists():
             assert ckptfmt.open(target).verify().ok
         ckptfmt.copy(built.folder, target)
-        assert same_files(built.folder, target)
+        assert _have_same_files(built.folder, target)
         if not failed:
             return
-    raise AssertionError("it never got through")
+    raise AssertionError("no attempt succeeded")
 
 
-KILLED = """
+_COPY_AND_DIE = """
 import os, signal, sys, ckptfmt
 from ckptfmt.testing import failing_disk
 left = int(sys.argv[3])
@@ -203,9 +203,9 @@ with failing_disk(on_call=on_call):
 
 
 @pytest.mark.req("CO11", "FS8")
-def test_a_copy_that_was_killed_goes_on(built: Built, target: Path) -> None:
+def test_a_killed_copy_can_be_continued(built: Built, target: Path) -> None:
     for calls in range(20, 200, 40):
-        argv = [sys.executable, "-c", KILLED, str(built.folder), str(target), str(calls)]
+        argv = [sys.executable, "-c", _COPY_AND_DIE, str(built.folder), str(target), str(calls)]
         done = subprocess.run(argv, check=False, timeout=30)
         if done.returncode == 0:
             break
@@ -217,12 +217,12 @@ def test_a_copy_that_was_killed_goes_on(built: Built, target: Path) -> None:
     for orphan in ckptfmt.list(target.parent).orphans:
         assert orphan.kind == "temporary"
     ckptfmt.prune(target.parent, minimum_age=0.0)
-    assert same_files(built.folder, target)
+    assert _have_same_files(built.folder, target)
 
 
 @pytest.mark.req("CO11", "FS10")
-def test_any_tool_copies_a_checkpoint(built: Built, target: Path) -> None:
-    """C27: there is no path in the files; and a read-only place is enough to read."""
+def test_a_checkpoint_copied_by_another_tool_is_complete(built: Built, target: Path) -> None:
+    """The files contain no paths, and reading needs no permission to write."""
     shutil.copytree(built.folder, target)
     with failing_disk(
         *(Fault(each, errno.EROFS, times=None) for each in ("create", "unlink", "make_directory"))
@@ -232,8 +232,8 @@ def test_any_tool_copies_a_checkpoint(built: Built, target: Path) -> None:
 
 
 @pytest.mark.req("RE3", "FS8")
-def test_a_copy_by_another_tool_that_is_not_finished(built: Built, target: Path) -> None:
-    """C27: the manifest arrived before the records. That is said, and nothing is deleted."""
+def test_an_unfinished_copy_by_another_tool_is_reported_as_broken(built: Built, target: Path) -> None:
+    """If the manifests were copied before the records, the records are missing, and nothing is deleted."""
     shutil.copytree(built.folder, target, ignore=shutil.ignore_patterns("records-*"))
     before = files_below(target)
     with pytest.raises(Incomplete, match="records file is missing"):

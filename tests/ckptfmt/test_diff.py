@@ -1,4 +1,4 @@
-"""``ckptfmt.diff`` and the exact comparison below it."""
+"""``ckptfmt.diff``, and the comparison of values that it uses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def publish(folder: Path, parts: dict[str, Sequence[Record]], **options: Any) ->
 
 
 @given(exact_values(), exact_values())
-def test_what_is_the_same_has_no_differences_and_what_is_not_has_some(left: Any, right: Any) -> None:
+def test_values_have_differences_exactly_when_they_are_not_the_same(left: Any, right: Any) -> None:
     assert list(compare(left, left)) == []
     assert (list(compare(left, right)) == []) == same_exact(left, right)
     assert (differences(left, right) == []) == same_exact(left, right)
@@ -56,24 +56,24 @@ def test_what_is_the_same_has_no_differences_and_what_is_not_has_some(left: Any,
         ("x" * 100, "y", ("$", "value", "'" + "x" * 56 + "...", "'y'")),
     ],
 )
-def test_each_kind_of_difference(left: Any, right: Any, expected: tuple[Any, ...]) -> None:
+def test_each_kind_of_difference_is_found(left: Any, right: Any, expected: tuple[Any, ...]) -> None:
     assert list(compare(left, right)) == [Difference(*expected)]
 
 
-_FOX = "The quick brown fox jumps over the lazy dog "
+_SENTENCE = "The quick brown fox jumps over the lazy dog "
 
 
 @pytest.mark.parametrize(
     ("left", "right", "shown_left", "shown_right", "position"),
     [
         (
-            _FOX * 9 + "again",
-            _FOX * 9 + "anew",
+            _SENTENCE * 9 + "again",
+            _SENTENCE * 9 + "anew",
             "...'ver the lazy dog again'",
             "...'ver the lazy dog anew'",
             397,
         ),
-        (_FOX * 9, _FOX * 9 + "!", "...'over the lazy dog '", "...'over the lazy dog !'", 396),
+        (_SENTENCE * 9, _SENTENCE * 9 + "!", "...'over the lazy dog '", "...'over the lazy dog !'", 396),
         ("x" * 55 + "a" * 9, "x" * 55 + "b" * 9, "'" + "x" * 55 + "a...", "'" + "x" * 55 + "b...", None),
         ("x" * 57 + "a", "x" * 57 + "b", "'" + "x" * 57 + "a'", "'" + "x" * 57 + "b'", None),
         ("x" * 58 + "a", "x" * 58 + "b", "...'" + "x" * 18 + "a'", "...'" + "x" * 18 + "b'", 58),
@@ -84,7 +84,7 @@ _FOX = "The quick brown fox jumps over the lazy dog "
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_long_values_are_shown_where_they_differ(
+def test_long_values_are_shortened_around_their_first_difference(
     left: Any, right: Any, shown_left: str, shown_right: str, position: int | None
 ) -> None:
     (found,) = compare([left], [right])
@@ -102,12 +102,12 @@ def test_long_values_are_shown_where_they_differ(
 
 
 @given(exact_values(), exact_values())
-def test_what_differs_is_not_shown_the_same(left: Any, right: Any) -> None:
+def test_different_values_are_shown_differently(left: Any, right: Any) -> None:
     for found in compare(left, right):
         assert found.left != found.right or found.position is not None
 
 
-def test_what_was_appended_is_shown() -> None:
+def test_appended_and_removed_items_are_shown() -> None:
     message = {"role": "user", "content": "hi " * 99}
     assert list(compare([1, 2], [1, 2, message, 4, 5, 6])) == [
         Difference("$", "length", "2 elements", "6"),
@@ -128,7 +128,7 @@ def test_what_was_appended_is_shown() -> None:
     ]
 
 
-def test_nan_is_equal_to_nan_and_deep_values_need_no_stack() -> None:
+def test_nan_equals_nan_and_comparing_deep_values_does_not_recurse() -> None:
     one: Any = [math.nan]
     other: Any = [-math.nan]
     for _ in range(100_000):
@@ -139,7 +139,7 @@ def test_nan_is_equal_to_nan_and_deep_values_need_no_stack() -> None:
     assert differences({"a": math.nan}, {"a": -0.5}) == ["$.a: expected nan, got -0.5"]
 
 
-def test_what_changed_and_where(tmp_path: Path) -> None:
+def test_the_differences_of_two_checkpoints(tmp_path: Path) -> None:
     same = list(many_records(30))
     before = publish(
         tmp_path / "a",
@@ -209,7 +209,7 @@ def test_what_changed_and_where(tmp_path: Path) -> None:
     assert ckptfmt.diff(ckptfmt.open(before), ckptfmt.open(before)).is_same
 
 
-def test_the_same_records_in_another_checkpoint_are_the_same(tmp_path: Path) -> None:
+def test_equal_records_of_two_checkpoints_have_no_differences(tmp_path: Path) -> None:
     records = list(many_records(3))
     one = publish(tmp_path / "a", {"x": records}, sequence=1)
     other = publish(tmp_path / "b", {"x": list(reversed(records))}, sequence=9)
@@ -220,7 +220,7 @@ def test_the_same_records_in_another_checkpoint_are_the_same(tmp_path: Path) -> 
     assert "the same records" in str(found)
 
 
-def test_equal_bytes_are_not_decoded_and_equal_files_not_read(
+def test_equal_bytes_are_not_decoded_and_equal_files_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[str] = []
@@ -248,7 +248,7 @@ def test_equal_bytes_are_not_decoded_and_equal_files_not_read(
     assert read == ["x", "x"]
 
 
-def test_many_differences_of_one_payload_are_cut(tmp_path: Path) -> None:
+def test_the_number_of_differences_of_one_payload_is_limited(tmp_path: Path) -> None:
     one = publish(tmp_path / "a", {"x": [record("r", list(range(100)))]})
     other = publish(tmp_path / "b", {"x": [record("r", list(range(1, 101)))]})
     (changed,) = ckptfmt.diff(one, other, most_places=5).participants[0].changed
@@ -259,7 +259,7 @@ def test_many_differences_of_one_payload_are_cut(tmp_path: Path) -> None:
             ckptfmt.diff(one, other, most_places=most)  # type: ignore[arg-type]
 
 
-def test_a_notebook_cell_shows_the_first_of_many_episodes(tmp_path: Path) -> None:
+def test_a_notebook_shows_only_the_first_of_many_episodes(tmp_path: Path) -> None:
     one = publish(tmp_path / "a", {"x": [record(f"r{number}", number) for number in range(200)]})
     other = publish(tmp_path / "b", {"x": [record(f"r{number}", -1) for number in range(200)]})
     found = ckptfmt.diff(one, other)
@@ -270,7 +270,7 @@ def test_a_notebook_cell_shows_the_first_of_many_episodes(tmp_path: Path) -> Non
     assert repr(found.participants) == ("(<ParticipantDiff x: 0 added, 0 removed, 200 changed, 0 the same>,)")
 
 
-def test_the_text_says_where_long_values_differ(tmp_path: Path) -> None:
+def test_the_text_names_the_position_where_long_values_differ(tmp_path: Path) -> None:
     one = publish(tmp_path / "a", {"x": [record("r", {"m": "x" * 999 + "a"})]})
     other = publish(tmp_path / "b", {"x": [record("r", {"m": "x" * 999 + "b"})], "y": [record("r")]})
     found = ckptfmt.diff(one, other)
@@ -280,7 +280,7 @@ def test_the_text_says_where_long_values_differ(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS9")
-def test_damage_is_raised_and_not_taken_for_a_difference(
+def test_damage_is_raised_and_not_shown_as_a_difference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = publish(tmp_path / "a", {"x": list(many_records(5))})
@@ -305,7 +305,7 @@ def test_damage_is_raised_and_not_taken_for_a_difference(
 
 
 @pytest.mark.req("FS9")
-def test_a_payload_that_does_not_decode_is_said_of_its_checkpoint(tmp_path: Path) -> None:
+def test_the_error_for_an_undecodable_payload_names_its_checkpoint(tmp_path: Path) -> None:
     one = publish(tmp_path / "a", {"x": [record("r", ckptfmt.JsonPayload(b"{"))]})
     other = publish(tmp_path / "b", {"x": [record("r", {})]})
     for pair in ((one, other), (other, one)):
@@ -314,7 +314,7 @@ def test_a_payload_that_does_not_decode_is_said_of_its_checkpoint(tmp_path: Path
         assert raised.value.episode == "r"
 
 
-def test_ids_are_data(tmp_path: Path) -> None:
+def test_names_are_escaped(tmp_path: Path) -> None:
     one = publish(tmp_path / "a\x1b[31m", {"x": [record("r", {"\u202e": 1})]})
     other = publish(tmp_path / "b", {"x": [record("r", {"<b>": 1})]})
     found = ckptfmt.diff(one, other)

@@ -1,4 +1,4 @@
-"""The notebooks of ``examples/`` run, as scripts and as in a kernel: inside a running event loop."""
+"""The notebooks in ``examples/`` run, both as scripts and inside a running event loop as in a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 
 
 def run_notebook(path: Path) -> list[Any]:
-    """Run the code cells one after the other; what each shows (the value of its last expression)."""
+    """Run the code cells in order. Returns what each displays: the value of its last expression."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     names: dict[str, Any] = {"__name__": "__main__"}
     shown = []
@@ -35,7 +35,7 @@ def run_notebook(path: Path) -> list[Any]:
 
 
 def display(value: Any) -> None:
-    """What a kernel does with a value."""
+    """Display a value as a kernel does."""
     if hasattr(value, "_repr_html_"):
         assert value._repr_html_()
     assert repr(value)
@@ -47,8 +47,8 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     run_notebook(path)
 
 
-def test_what_the_notebook_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a coroutine, as in a kernel (C76), and no stale claim stands in it."""
+def test_the_notebook_displays_what_its_text_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs in a coroutine, as in a kernel, and displays what its text says."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     async def kernel() -> list[Any]:
@@ -63,14 +63,14 @@ def test_what_the_notebook_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ok is True
 
 
-def test_it_holds_no_outputs() -> None:
+def test_notebooks_are_stored_without_outputs() -> None:
     for path in NOTEBOOKS:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         assert all(not cell.get("outputs") for cell in cells)
 
 
 def test_every_call_works_inside_a_running_event_loop(tmp_path: Path) -> None:
-    """C76: no call starts a loop of its own."""
+    """No call starts an event loop."""
 
     async def notebook() -> None:
         run = tmp_path / "run"
@@ -93,8 +93,8 @@ def test_every_call_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     asyncio.run(notebook())
 
 
-def test_an_interrupted_cell_publishes_nothing_and_runs_again(tmp_path: Path) -> None:
-    """C76: the kernel is interrupted half way through writing, and the cell is run again."""
+def test_an_interrupted_cell_publishes_nothing_and_can_run_again(tmp_path: Path) -> None:
+    """The kernel is interrupted while a cell writes records, and the cell is run again."""
 
     def cell(interrupted: bool) -> None:
         with ckptfmt.create(tmp_path / "c", participant="a", kind="agent", checkpoint_id="c") as writer:

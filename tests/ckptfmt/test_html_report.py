@@ -12,7 +12,7 @@ import ckptfmt
 from ckptfmt import StoreError
 from ckptfmt.testing import Fault, failing_disk
 from tests.ckptfmt.building import Built, build, many_records, record, write
-from tests.ckptfmt.test_display import Tags
+from tests.ckptfmt.html_pages import HtmlPage
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def built(tmp_path: Path) -> Built:
 
 
 def section(page: str, title: str) -> str:
-    """The text of one section, up to the next."""
-    return Tags(page[page.index(f"<h2>{title}</h2>") :].split("<h2>")[1]).text
+    """The text of one section of the page."""
+    return HtmlPage(page[page.index(f"<h2>{title}</h2>") :].split("<h2>")[1]).text
 
 
-def test_what_it_says(built: Built) -> None:
+def test_the_sections_of_a_report(built: Built) -> None:
     page = ckptfmt.html_report(ckptfmt.open(built.folder))
-    text = Tags(page).text
+    text = HtmlPage(page).text
     assert "Every record was read and is what was written." in text
     assert all(word in text for word in ("step-1", built.cut.name, "64", "episodes32"))
     sizes = section(page, "Sizes by participant")
@@ -41,7 +41,7 @@ def test_what_it_says(built: Built) -> None:
     assert "None." in section(page, "Restarts")
 
 
-def test_restarts(tmp_path: Path) -> None:
+def test_restarts_are_listed(tmp_path: Path) -> None:
     manifest = write(tmp_path, [record("a")])
     ckptfmt.publish(
         tmp_path, participants={"agent-0": manifest.digest}, sequence=1, restarts=["late", "later-a1"]
@@ -49,16 +49,16 @@ def test_restarts(tmp_path: Path) -> None:
     assert "2: late, later-a1" in section(ckptfmt.html_report(ckptfmt.open(tmp_path)), "Restarts")
 
 
-def test_it_is_one_file_without_script_or_network(built: Built) -> None:
+def test_a_report_has_no_scripts_and_no_links(built: Built) -> None:
     page = ckptfmt.html_report(ckptfmt.open(built.folder))
-    found = Tags(page)
+    found = HtmlPage(page)
     assert not {"script", "img", "link", "iframe", "object", "form"}.intersection(found.tags)
     assert found.links == []
     assert re.search(r"https?:|@import|url\(", page) is None
     assert "default-src 'none'" in page
 
 
-def test_it_fits_a_small_screen_and_breaks_no_word(built: Built) -> None:
+def test_a_report_fits_a_small_screen_and_wraps_no_short_text(built: Built) -> None:
     page = ckptfmt.html_report(ckptfmt.open(built.folder))
     assert '<meta name="viewport" content="width=device-width' in page
     assert "color-scheme: light dark" in page
@@ -66,18 +66,18 @@ def test_it_fits_a_small_screen_and_breaks_no_word(built: Built) -> None:
     for style, text in cells:
         assert ("overflow-wrap:anywhere" in style) == (len(text) > 28)
     assert {style for style, text in cells if text == "records"} == {
-        "text-align:left;white-space:nowrap",  # among the facts
+        "text-align:left;white-space:nowrap",  # in the table of facts
         "text-align:right;white-space:nowrap",
     }
 
 
 @pytest.mark.req("FS9")
-def test_damage_is_said_and_the_rest_is_shown(built: Built) -> None:
+def test_damage_is_reported_and_the_rest_is_shown(built: Built) -> None:
     file = next((built.cut_folder / "agent-0").glob("records-*"))
     data = bytearray(file.read_bytes())
     data[-20] ^= 1
     file.write_bytes(data)
-    text = Tags(ckptfmt.html_report(ckptfmt.open(built.folder))).text
+    text = HtmlPage(ckptfmt.html_report(ckptfmt.open(built.folder))).text
     assert "1 participant is damaged" in text
     assert "was changed after writing" in text
     assert "tools/0" in text
@@ -86,10 +86,10 @@ def test_damage_is_said_and_the_rest_is_shown(built: Built) -> None:
             ckptfmt.html_report(ckptfmt.open(built.folder))
 
 
-def test_without_records_and_without_checkpoint_json(tmp_path: Path) -> None:
+def test_a_report_without_records_and_without_checkpoint_json(tmp_path: Path) -> None:
     write(tmp_path, [])
     page = ckptfmt.html_report(ckptfmt.open(tmp_path))
-    text = Tags(page).text
+    text = HtmlPage(page).text
     assert "No episodes." in text
     assert "without checkpoint.json" in text
     assert ">cut<" not in page  # there is none

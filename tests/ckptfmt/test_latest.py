@@ -19,7 +19,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("CO11")
-def test_latest_is_the_complete_one_of_the_highest_sequence(run: Path) -> None:
+def test_latest_is_the_complete_checkpoint_with_the_highest_sequence(run: Path) -> None:
     for sequence in (2, 10, 9):
         checkpoint(run, sequence)
     with warnings.catch_warnings():
@@ -29,8 +29,7 @@ def test_latest_is_the_complete_one_of_the_highest_sequence(run: Path) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_latest_never_falls_back_in_silence(run: Path) -> None:
-    """C78 and C38."""
+def test_latest_warns_about_unusable_later_checkpoints(run: Path) -> None:
     checkpoint(run, 1)
     good = checkpoint(run, 2)
     broken = checkpoint(run, 3)
@@ -42,7 +41,7 @@ def test_latest_never_falls_back_in_silence(run: Path) -> None:
     ckptfmt.create_cut(run / "step-4", "step-4")
     with pytest.warns(LaterCheckpointUnusable, match="step-4 is incomplete"):
         assert len(ckptfmt.latest(run).passed_over) == 2
-    # What is older than the latest is no news.
+    # There is no warning about older checkpoints.
     checkpoint(run, 5)
     old = good.folder / "checkpoint.json"
     old.unlink()
@@ -53,13 +52,13 @@ def test_latest_never_falls_back_in_silence(run: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ckptfmt.latest(run).sequence == 5
-    # A checkpoint.json that cannot be read does not say that it is older.
+    # The sequence of an unreadable checkpoint.json is unknown, so it may be later.
     (broken.folder / "checkpoint.json").write_bytes(b"")
     with pytest.warns(LaterCheckpointUnusable, match="step-3"):
         assert ckptfmt.latest(run).sequence == 5
 
 
-def test_no_checkpoint_and_only_broken_ones_are_not_the_same(run: Path) -> None:
+def test_only_incomplete_and_only_broken_checkpoints_are_different_errors(run: Path) -> None:
     ckptfmt.create_cut(run / "step-1", "step-1")
     with pytest.raises(Incomplete, match="step-1"):
         ckptfmt.latest(run)

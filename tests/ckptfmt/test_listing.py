@@ -1,7 +1,8 @@
-"""``ckptfmt.list`` and ``ckptfmt.latest``: what lies in a run, and which checkpoint to go on from."""
+"""``ckptfmt.list``: the checkpoints, the lives and the orphans of a run."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -23,11 +24,11 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_complete_checkpoints_in_their_order(run: Path) -> None:
+def test_complete_checkpoints_are_listed_in_natural_order(run: Path) -> None:
     for sequence in (10, 9, 100):
         checkpoint(run, sequence)
     (run / "notes").mkdir()
-    (run / "notes" / "records.txt").write_text("no checkpoint")
+    (run / "notes" / "records.txt").write_text("not a checkpoint")
     (run / "file").write_text("")
     listing = ckptfmt.list(run)
     assert [each.name for each in listing] == ["step-9", "step-10", "step-100"]
@@ -44,8 +45,8 @@ def test_complete_checkpoints_in_their_order(run: Path) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_incomplete_and_broken_are_told_apart_with_the_reason(run: Path) -> None:
-    """C78: no manifest, bad manifest, bad digest, missing file, short file; and C38: killed on the way."""
+def test_incomplete_and_broken_checkpoints_are_listed_with_a_reason(run: Path) -> None:
+    """No manifest, a damaged one, another digest, a missing file, a short one, and unfinished writing."""
     checkpoint(run, 1)
     ckptfmt.create_cut(run / "step-2", "step-2")
     write(run / "step-3", many_records(2))
@@ -73,7 +74,7 @@ def test_incomplete_and_broken_are_told_apart_with_the_reason(run: Path) -> None
     newer = checkpoint(run, 12)
     (newer.folder / "checkpoint.json").write_bytes(sealed({"format": 2}))
     found = {each.name: (each.state, str(each.reason)) for each in ckptfmt.list(run)}
-    said = {
+    expected = {
         "step-1": ("complete", "None"),
         "step-2": ("incomplete", "was not completed"),
         "step-3": ("incomplete", "never completed"),
@@ -87,14 +88,14 @@ def test_incomplete_and_broken_are_told_apart_with_the_reason(run: Path) -> None
         "step-11": ("broken", "is empty"),
         "step-12": ("broken", "format version is 2"),
     }
-    assert {name: state for name, (state, _) in found.items() if name in said} == {
-        name: state for name, (state, _) in said.items()
+    assert {name: state for name, (state, _) in found.items() if name in expected} == {
+        name: state for name, (state, _) in expected.items()
     }
-    for name, (_, reason) in said.items():
+    for name, (_, reason) in expected.items():
         assert reason in found[name][1], name
 
 
-def test_a_link_in_the_place_of_a_records_file_is_broken(run: Path) -> None:
+def test_a_link_instead_of_a_records_file_makes_a_checkpoint_broken(run: Path) -> None:
     built = checkpoint(run, 1)
     file = records_file(built)
     file.rename(run / "moved")
@@ -104,19 +105,19 @@ def test_a_link_in_the_place_of_a_records_file_is_broken(run: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
+def test_orphans_are_listed(run: Path) -> None:
     built = checkpoint(run, 1)
-    zombie = ckptfmt.create_cut(built.folder, "step-1")
-    write(Path(zombie.url), many_records(2))
+    other_cut = ckptfmt.create_cut(built.folder, "step-1")
+    write(Path(other_cut.url), many_records(2))
     agent = built.cut_folder / "agent-0"
     unnamed = agent / f"records-{'a' * 64}.jsonl"
     unnamed.write_bytes(b"12345")
     (agent / f"index-{'b' * 64}.json").write_bytes(b"1")
     (agent / ".ckptfmt-0123456789abcdef.tmp").write_bytes(b"123")
-    (agent / "notes.txt").write_text("somebody's own")
+    (agent / "notes.txt").write_text("another file")
     (built.cut_folder / f"scope-{'c' * 64}.json").write_bytes(b"{}")
     write(built.cut_folder, [record("x")], participant="late")
-    dead = ckptfmt.create_cut(run / "step-2", "step-2")
+    unfinished = ckptfmt.create_cut(run / "step-2", "step-2")
     (run / ".ckptfmt-aa.tmp").write_bytes(b"")
     ckptfmt.start_life(run)
     (run / "lives" / ".ckptfmt-bb.tmp").write_bytes(b"")
@@ -124,30 +125,30 @@ def test_what_belongs_to_nothing_is_listed(run: Path) -> None:
     inner = f"step-1/{built.cut.name}/agent-0"
     found = {each.path: each for each in listing.orphans}
     assert {path: each.kind for path, each in found.items()} == {
-        f"step-1/{zombie.name}": "cut",
+        f"step-1/{other_cut.name}": "cut",
         f"{inner}/{unnamed.name}": "file",
         f"{inner}/index-{'b' * 64}.json": "file",
         f"{inner}/.ckptfmt-0123456789abcdef.tmp": "temporary",
         f"step-1/{built.cut.name}/late": "participant",
-        f"step-2/{dead.name}": "cut",
+        f"step-2/{unfinished.name}": "cut",
         ".ckptfmt-aa.tmp": "temporary",
         "lives/.ckptfmt-bb.tmp": "temporary",
     }
     assert found[f"{inner}/{unnamed.name}"].size == 5
-    cut = found[f"step-1/{zombie.name}"]
+    cut = found[f"step-1/{other_cut.name}"]
     names = [Path(each).name for each in cut.files]
     assert (names[0], names[-1], len(names)) == ("manifest.json", "cut.json", 4)
     assert states(run) == {"step-1": "complete", "step-2": "incomplete"}
     assert "orphans" in repr(listing)
 
 
-def test_nothing_of_a_damaged_checkpoint_is_called_an_orphan(run: Path) -> None:
+def test_a_damaged_checkpoint_has_no_orphans(run: Path) -> None:
     unreadable = checkpoint(run, 1)
     (unreadable.folder / "checkpoint.json").write_bytes(b"x")
     damaged = checkpoint(run, 2)
     (damaged.cut_folder / "agent-0" / "manifest.json").write_bytes(b"x")
-    gone = checkpoint(run, 3)
-    (gone.cut_folder / "agent-0" / "manifest.json").unlink()
+    no_manifest = checkpoint(run, 3)
+    (no_manifest.cut_folder / "agent-0" / "manifest.json").unlink()
     other = checkpoint(run, 4)
     manifest = other.cut_folder / "agent-0" / "manifest.json"
     write(run / "x" / "y", [record("r")], checkpoint_id="step-4")
@@ -156,13 +157,13 @@ def test_nothing_of_a_damaged_checkpoint_is_called_an_orphan(run: Path) -> None:
     assert [each.path for each in orphans if not each.path.startswith("x/")] == []
 
 
-def test_a_run_in_a_run_is_left_alone(run: Path) -> None:
-    """What lies further down belongs to another run, and to its own listing."""
+def test_a_run_inside_of_a_run_is_ignored(run: Path) -> None:
+    """A folder below the run that has checkpoints of its own is another run."""
     checkpoint(run, 1)
     damaged = checkpoint(run / "inner", 1)
     (damaged.cut_folder / "agent-0" / "manifest.json").unlink()
-    in_the_making = ckptfmt.create_cut(run / "inner" / "step-2", "step-2")
-    records = Path(in_the_making.url) / "agent-0" / f"records-{'0' * 64}.jsonl"
+    unfinished_cut = ckptfmt.create_cut(run / "inner" / "step-2", "step-2")
+    records = Path(unfinished_cut.url) / "agent-0" / f"records-{'0' * 64}.jsonl"
     records.parent.mkdir()
     records.write_bytes(b"x")
     listing = ckptfmt.list(run)
@@ -172,7 +173,7 @@ def test_a_run_in_a_run_is_left_alone(run: Path) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_files_of_others_are_no_unfinished_checkpoint(run: Path) -> None:
+def test_other_files_are_not_an_incomplete_checkpoint(run: Path) -> None:
     checkpoint(run, 1)
     for name in ("wandb/html/index-main.js", "eval/records-2026.csv", "docs/index-0.json", "records-x/a"):
         (run / name).parent.mkdir(parents=True)
@@ -184,7 +185,7 @@ def test_files_of_others_are_no_unfinished_checkpoint(run: Path) -> None:
     assert states(run) == {"step-1": "complete", "step-2": "incomplete"}
 
 
-def test_lives(run: Path) -> None:
+def test_lives_are_listed(run: Path) -> None:
     ckptfmt.start_life(run)
     ckptfmt.start_life(run, "step-1")
     (run / "lives" / "2.json").write_bytes(b"")
@@ -197,7 +198,7 @@ def test_lives(run: Path) -> None:
     assert [each.problem is None for each in lives] == [True, True, False, False]
 
 
-def test_where_there_is_no_run(run: Path) -> None:
+def test_a_missing_folder_is_not_found_and_an_empty_one_has_no_checkpoint(run: Path) -> None:
     with pytest.raises(NotFound):
         ckptfmt.list(run)
     run.mkdir()
@@ -206,7 +207,7 @@ def test_where_there_is_no_run(run: Path) -> None:
         ckptfmt.latest(run)
 
 
-def test_what_is_no_run_is_not_taken_for_one(run: Path) -> None:
+def test_folders_of_checkpoints_cuts_and_participants_are_not_runs(run: Path) -> None:
     built = checkpoint(run, 1)
     for folder in (built.folder, built.cut_folder, built.cut_folder / "agent-0"):
         for call in (ckptfmt.list, ckptfmt.latest, ckptfmt.prune):
@@ -214,17 +215,15 @@ def test_what_is_no_run_is_not_taken_for_one(run: Path) -> None:
                 call(folder)
 
 
-def test_a_store_that_fails_is_not_taken_for_a_broken_checkpoint(run: Path) -> None:
-    import errno
-
+def test_a_store_error_is_raised_and_not_listed_as_broken(run: Path) -> None:
     checkpoint(run, 1)
     with failing_disk(Fault("open_for_reading", errno.EIO, "*manifest.json", times=None)):
         with pytest.raises(StoreError):
             ckptfmt.list(run)
 
 
-def test_a_copy_that_was_killed_is_known(run: Path) -> None:
-    """A cut whose ``cut.json`` is not there yet: ``copy`` puts it after the manifests."""
+def test_an_interrupted_copy_is_listed_as_incomplete(run: Path) -> None:
+    """``copy`` creates ``cut.json`` after the manifests, so the cut may not have one yet."""
     cut = run / "step-1" / f"cut-{'0' * 16}"
     write(cut, many_records(2))
     (listed,) = ckptfmt.list(run)

@@ -1,4 +1,4 @@
-"""What is opened, with how many calls, and what a missing part is called."""
+"""Opening a checkpoint: the number of store calls, links, and missing files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ckptfmt.building import build, many_records, write
 
 
 @pytest.mark.req("FS9", "CO11")
-def test_a_missing_cut_is_a_part_that_is_missing(tmp_path: Path) -> None:
+def test_a_checkpoint_whose_cut_is_missing_is_incomplete(tmp_path: Path) -> None:
     built = build(tmp_path / "step-1")
     shutil.rmtree(built.cut_folder)
     with pytest.raises(Incomplete, match=rf"{built.cut.name}/cut.json: there is none"):
@@ -27,7 +27,7 @@ def test_a_missing_cut_is_a_part_that_is_missing(tmp_path: Path) -> None:
         ckptfmt.read_cut(built.cut_folder)
 
 
-def test_the_latest_checkpoint_is_found_without_a_walk_through_complete_ones(tmp_path: Path) -> None:
+def test_latest_does_not_walk_through_complete_checkpoints(tmp_path: Path) -> None:
     for step in (1, 2):
         build(tmp_path / f"step-{step}")
     store = CountingStore(choose_store(tmp_path))
@@ -46,19 +46,19 @@ def test_a_participant_behind_a_link_is_found(tmp_path: Path) -> None:
     assert len(ckptfmt.open(tmp_path / "c")["agent-0"]) == 3
 
 
-def test_a_circle_of_links_ends(tmp_path: Path) -> None:
+def test_a_cycle_of_links_ends(tmp_path: Path) -> None:
     write(tmp_path / "c", many_records(3))
     os.symlink(tmp_path / "c", tmp_path / "c" / "again")
     assert "agent-0" in ckptfmt.open(tmp_path / "c")
     assert ckptfmt.list(tmp_path)[0].state == "incomplete"
 
 
-def test_a_url_is_opened_with_a_number_of_calls_that_does_not_grow(tmp_path: Path) -> None:
-    """Also where there is no ``checkpoint.json``: one walk says what there is."""
+def test_the_number_of_calls_to_open_does_not_depend_on_the_number_of_files(tmp_path: Path) -> None:
+    """Without ``checkpoint.json`` one walk finds all participants."""
     for folder, participants in (("few", 1), ("many", 9)):
         for number in range(participants):
             write(tmp_path / folder, many_records(2), participant=f"agent-{number}")
         store = CountingStore(choose_store(tmp_path / folder))
         assert len(ckptfmt.open(store)) == participants
-        # checkpoint.json and cut.json are not there: their folder is looked at once each.
+        # Both missing files, checkpoint.json and cut.json, cost one listing of their folder.
         assert store.counts() == {"read": 2, "entries": 2, "walk": 1}

@@ -1,8 +1,7 @@
-"""A records file is strict JSON Lines for every tool, with and without values that JSON cannot hold; and the
-examples of docs/tools.md run.
+"""Other tools read records files as strict JSON Lines, and the examples of docs/tools.md run.
 
-Patches hold arrays of mixed types. polars and pyarrow, which give each column one type, need to be told the
-types of the columns that are wanted; polars also takes the patches as text.
+Patches are arrays of mixed types. polars and pyarrow, which have one type per column, need the types of the
+columns to read. polars can also read the patches as text.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def test_every_tool_reads_every_record(file: Path, tool: Callable[[Path], list[A
 
 
 @pytest.mark.req("FS10")
-def test_a_tool_that_ignores_patches_sees_null_and_the_list_of_them(tmp_path: Path) -> None:
+def test_a_tool_that_ignores_patches_reads_null(tmp_path: Path) -> None:
     manifest = write(tmp_path, _records(True), tuning=ckptfmt.Tuning())
     file = tmp_path / "agent-0" / manifest.segments[0].file
     frame = polars.read_ndjson(file, infer_schema_length=None, schema_overrides={"patches": polars.String})
@@ -148,7 +147,7 @@ _KEYS: Final = ["0-0", "1-0", "2-0"]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with what the page says that it holds, as the current one."""
+    """A folder with the files that the page describes. It is the working directory."""
     monkeypatch.chdir(tmp_path)
     cut = ckptfmt.create_cut("run/step-1", "step-1")
     payloads: dict[str, list[Any]] = {
@@ -202,10 +201,10 @@ def test_every_example_of_the_page_has_a_test() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_export_is_read_without_a_hint() -> None:
-    """By the strictest of the tools, too: what mixes types is text."""
-    said = _shell("Checked first, in one file")
-    assert [line.split(",")[0] for line in said] == ["records.jsonl: 6 records", "agent.parquet: 3 records"]
+def test_the_export_is_read_without_type_hints() -> None:
+    """Also by the strictest tools, because values of mixed types are text."""
+    lines = _shell("Checked first, in one file")
+    assert [line.split(",")[0] for line in lines] == ["records.jsonl: 6 records", "agent.parquet: 3 records"]
     frame = polars.read_ndjson("records.jsonl")
     assert frame["episode"].to_list() == _KEYS * 2
     assert frame["patches"].to_list()[:2] == [None, '[[["logprobs"],[[1,"nan"]]]]']
@@ -216,7 +215,7 @@ def test_the_export_is_read_without_a_hint() -> None:
     assert list(pandas.read_parquet("agent.parquet")["episode"]) == _KEYS
 
 
-def test_the_manifests_name_the_files_that_count(folder: Path) -> None:
+def test_only_files_that_manifests_name_are_read(folder: Path) -> None:
     orphan = next(folder.glob("run/*/*/env")) / f"records-{'0' * 64}.jsonl.zst"
     orphan.write_bytes(b"")
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("records-*") if path != orphan)
@@ -225,7 +224,7 @@ def test_the_manifests_name_the_files_that_count(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_jq_and_zstd() -> None:
+def test_the_jq_and_zstd_example() -> None:
     assert _shell("jq and zstd", "jq", "zstd") == [
         '["hi"]',
         '["0-0",[[[],[["seed",{"int":"400000000000000000"}]]]]]',
@@ -233,14 +232,14 @@ def test_jq_and_zstd() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_duckdb() -> None:
+def test_the_duckdb_example() -> None:
     rows = _example("DuckDB")["rows"]
     assert sorted(row[:2] for row in rows) == sorted((key, 4) for key in _KEYS * 2)
     assert [-0.5, None] in [row[2]["logprobs"] for row in rows if row[0] == "1-0"]
 
 
 @pytest.mark.usefixtures("folder")
-def test_pandas_leaves_ids_alone() -> None:
+def test_the_pandas_example_keeps_ids_as_text() -> None:
     frame = _example("pandas")["frame"]
     assert sorted(frame["episode"]) == sorted(_KEYS * 2)
     assert set(map(type, frame["payload"])) == {dict}
@@ -249,26 +248,26 @@ def test_pandas_leaves_ids_alone() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_polars() -> None:
+def test_the_polars_example() -> None:
     (frame,) = _example("polars")["frames"]
     assert frame["episode"].to_list() == _KEYS
     assert frame["patches"].to_list()[:2] == [None, '[[["logprobs"], [[1, "nan"]]]]']
 
 
 @pytest.mark.usefixtures("folder")
-def test_pyarrow() -> None:
+def test_the_pyarrow_example() -> None:
     (table,) = _example("pyarrow")["tables"]
     assert table.to_pydict() == {"episode": _KEYS, "boundary": [4, 4, 4]}
 
 
 @pytest.mark.req("FS10", "FS12")
-def test_one_shot_decompression_is_not_enough_and_the_streaming_call_is(folder: Path) -> None:
+def test_the_streaming_call_reads_all_frames_and_the_one_shot_call_only_one(folder: Path) -> None:
     records = _example("Python alone")["records"]
     assert [each["episode"] for each in records] == _KEYS
     assert records[1]["payload"]["text"] == "a\u2028b" * 999
     (file,) = folder.rglob("records-*.zst")
     first = zstandard.ZstdDecompressor().decompress(file.read_bytes())
-    assert first.count(b"\n") == 1  # and no error
+    assert first.count(b"\n") == 1  # and there is no error
 
 
 @pytest.mark.req("FS10", "FS12")

@@ -1,4 +1,4 @@
-"""Reading back: scopes, one record, restores within a budget, compressed files that lie."""
+"""Reading a participant: scopes, single records, restores within a budget, and hostile zstd frames."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _at_attempt(each: ckptfmt.Record, attempt: int) -> ckptfmt.Record:
 
 
 @pytest.mark.req("RE1", "FS1")
-def test_only_the_scope_is_kept(folder: Path) -> None:
+def test_read_returns_only_records_in_the_scope(folder: Path) -> None:
     part = ckptfmt.open(folder)["agent-0"]
     scope: list[str | EpisodeId] = ["r5-a2", EpisodeId("r3"), "r1", "unknown-a7"]
     assert [str(each.episode) for each in part.read(scope)] == ["r3", "r5-a2"]
@@ -56,7 +56,7 @@ def test_only_the_scope_is_kept(folder: Path) -> None:
 
 
 @pytest.mark.req("RE1", "FS9")
-def test_the_whole_file_is_verified_even_for_a_small_scope(folder: Path) -> None:
+def test_a_small_scope_still_verifies_all_segments(folder: Path) -> None:
     part = ckptfmt.open(folder)["agent-0"]
     last = folder / "agent-0" / part.manifest.segments[-1].file
     data = bytearray(last.read_bytes())
@@ -67,11 +67,11 @@ def test_the_whole_file_is_verified_even_for_a_small_scope(folder: Path) -> None
             list(part.read(scope))
     with pytest.raises(Damaged):
         part.restore({"r0"}, 10**9)
-    assert part["r0"].payload["number"] == 0  # which lies elsewhere, and is checked by itself
+    assert part["r0"].payload["number"] == 0  # in another segment, checked alone
 
 
 @pytest.mark.req("FS9")
-def test_one_record_is_one_range_read(folder: Path) -> None:
+def test_a_single_record_is_read_with_one_range(folder: Path) -> None:
     part = ckptfmt.open(folder)["agent-0"]
     assert "r7-a1" in part
     assert "r7" not in part
@@ -84,18 +84,18 @@ def test_one_record_is_one_range_read(folder: Path) -> None:
         before = len(disk.calls)
         assert part["r8-a2"].boundary == 8
         second = [os.path.basename(call.path)[:7] for call in disk.calls[before:]]
-    assert first == ["index-", "record"]  # so small an index comes with its head
+    assert first == ["index-", "record"]  # the first read of a small index includes its block
     assert second == ["records"]
     assert stored.payload["number"] == 7
     assert part[EpisodeId("r7", 1)].boundary == 7
     with pytest.raises(ckptfmt.NotFound):
         part["r7"]
     with pytest.raises(KeyError):
-        part["nobody"]
+        part["missing"]
 
 
 @pytest.mark.req("FS9")
-def test_one_record_is_checked(folder: Path) -> None:
+def test_a_single_record_is_checked(folder: Path) -> None:
     part = ckptfmt.open(folder)["agent-0"]
     assert part.episodes
     for segment in part.manifest.segments:
@@ -109,7 +109,7 @@ def test_one_record_is_checked(folder: Path) -> None:
 
 
 @pytest.mark.req("RE1", "RE7")
-def test_a_restore_takes_rollouts_at_any_attempt_within_a_budget(folder: Path) -> None:
+def test_restore_reads_rollouts_at_any_attempt_within_a_memory_budget(folder: Path) -> None:
     part = ckptfmt.open(folder)["agent-0"]
     rollouts = {f"r{number}" for number in range(0, 60, 2)} | {"unknown"}
     records = part.restore(rollouts, memory_budget=2000)
@@ -162,7 +162,7 @@ def test_memory_does_not_grow_with_the_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("RE1")
-def test_a_small_record_does_not_pin_a_large_frame(tmp_path: Path) -> None:
+def test_a_record_does_not_keep_its_frame_in_memory(tmp_path: Path) -> None:
     write(
         tmp_path,
         (record(f"r{number}", "x" * 100) for number in range(1000)),
@@ -175,10 +175,10 @@ def test_a_small_record_does_not_pin_a_large_frame(tmp_path: Path) -> None:
     assert type(stored.json_payload.data) is bytes
 
 
-def _rewrite(folder: Path, change: Callable[[bytes, Index], bytes]) -> None:
-    """Replace the one segment of a participant by other bytes, with every digest and size right.
+def _replace_segment(folder: Path, change: Callable[[bytes, Index], bytes]) -> None:
+    """Replace the only segment of a participant by other bytes, with correct digests and sizes.
 
-    The rows of the index that ``change`` gets are in the order written.
+    ``change`` gets the index rows in the order written.
     """
     part_folder = folder / "agent-0"
     manifest = body_of(part_folder / "manifest.json")
@@ -215,15 +215,15 @@ def _with_last_frame(frame_of: Callable[[bytes, int], bytes]) -> Callable[[bytes
     return change
 
 
-def _plain(frame: bytes) -> bytes:
+def _unpack(frame: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(frame)
 
 
-def _compressed(plain: bytes, **options: Any) -> bytes:
+def _compress(plain: bytes, **options: Any) -> bytes:
     return zstandard.ZstdCompressor(**{"write_checksum": True, **options}).compress(plain)
 
 
-def _streamed(plain: bytes) -> bytes:
+def _compress_without_size(plain: bytes) -> bytes:
     compressor = zstandard.ZstdCompressor(write_checksum=True, write_content_size=False)
     return compressor.compress(plain)
 
@@ -239,13 +239,13 @@ def _streamed(plain: bytes) -> bytes:
             lambda frame, plain: frame + b"\x50\x2a\x4d\x18\x01\x00\x00\x00x", id="a skippable frame"
         ),
         pytest.param(lambda frame, plain: frame + b"junk", id="junk"),
-        pytest.param(lambda frame, plain: _plain(frame), id="not compressed"),
+        pytest.param(lambda frame, plain: _unpack(frame), id="not compressed"),
         pytest.param(lambda frame, plain: b"\x1f\x8b" + frame[2:], id="another magic number"),
-        pytest.param(lambda frame, plain: _compressed(bytes(50_000_000)), id="bomb"),
-        pytest.param(lambda frame, plain: _streamed(_plain(frame)), id="no content size"),
-        pytest.param(lambda frame, plain: _compressed(_plain(frame), write_checksum=False), id="no checksum"),
-        pytest.param(lambda frame, plain: _compressed(_plain(frame)[:-1] + b" "), id="other bytes"),
-        pytest.param(lambda frame, plain: _compressed(b"\n" * plain), id="empty lines"),
+        pytest.param(lambda frame, plain: _compress(bytes(50_000_000)), id="bomb"),
+        pytest.param(lambda frame, plain: _compress_without_size(_unpack(frame)), id="no content size"),
+        pytest.param(lambda frame, plain: _compress(_unpack(frame), write_checksum=False), id="no checksum"),
+        pytest.param(lambda frame, plain: _compress(_unpack(frame)[:-1] + b" "), id="other bytes"),
+        pytest.param(lambda frame, plain: _compress(b"\n" * plain), id="empty lines"),
         pytest.param(
             lambda frame, plain: frame[:4] + b"\xe0" + b"\xff" * 8 + frame[5:], id="a size of 2**64"
         ),
@@ -253,11 +253,13 @@ def _streamed(plain: bytes) -> bytes:
         pytest.param(lambda frame, plain: b"", id="nothing"),
     ],
 )
-def test_compressed_files_that_lie(tmp_path: Path, frame_of: Callable[[bytes, int], bytes]) -> None:
+def test_hostile_zstd_frames_are_refused_without_much_memory(
+    tmp_path: Path, frame_of: Callable[[bytes, int], bytes]
+) -> None:
     write(tmp_path, many_records(12), compression="zstd")
-    _rewrite(tmp_path, _with_last_frame(lambda frame, plain: frame))
+    _replace_segment(tmp_path, _with_last_frame(lambda frame, plain: frame))
     assert ckptfmt.verify(tmp_path).ok
-    _rewrite(tmp_path, _with_last_frame(frame_of))
+    _replace_segment(tmp_path, _with_last_frame(frame_of))
     tracemalloc.start()
     try:
         with pytest.raises(Damaged):
@@ -271,20 +273,20 @@ def test_compressed_files_that_lie(tmp_path: Path, frame_of: Callable[[bytes, in
 
 @pytest.mark.req("FS9", "FS12")
 def test_lines_are_compared_with_the_index(tmp_path: Path) -> None:
-    """A frame with the right size, digest and crc whose rows are not one line each."""
+    """The size, digest and CRC-32 of the frame are correct, but one row has two lines."""
     write(tmp_path, many_records(12), compression="zstd")
 
     def two_lines(data: bytes, index: Index) -> bytes:
         rows, offset = _last_rows(index), index["offset"][-1]
-        plain = _plain(data[offset:]).replace(b'"number":', b'"num\ner":', 1)
-        new = _compressed(plain)
+        plain = _unpack(data[offset:]).replace(b'"number":', b'"num\ner":', 1)
+        new = _compress(plain)
         for row in rows:
             line = plain[index["start"][row] :][: index["length"][row]]
             index["crc32"][row] = zlib.crc32(line)
             index["stored"][row] = len(new)
         return data[:offset] + new
 
-    _rewrite(tmp_path, two_lines)
+    _replace_segment(tmp_path, two_lines)
     with pytest.raises(Damaged, match="was changed after writing"):
         list(ckptfmt.open_participant(tmp_path, "agent-0"))
 
@@ -305,7 +307,7 @@ def test_a_window_beyond_the_limit_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS3")
-def test_a_stored_record_decodes_each_time_it_is_asked(folder: Path) -> None:
+def test_a_payload_is_decoded_on_each_access(folder: Path) -> None:
     stored: StoredRecord = ckptfmt.open(folder)["agent-0"]["r0"]
     first = stored.payload
     first["number"] = "changed"
@@ -314,7 +316,7 @@ def test_a_stored_record_decodes_each_time_it_is_asked(folder: Path) -> None:
 
 
 @pytest.mark.req("FS1")
-def test_an_iterator_that_is_left_early_closes_its_file(folder: Path) -> None:
+def test_an_abandoned_iterator_closes_its_file(folder: Path) -> None:
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     rows = iter(ckptfmt.open(folder)["agent-0"])
     next(rows)

@@ -1,4 +1,4 @@
-"""``ckptfmt.prune``: what goes, what stays, and that nothing needed is ever gone."""
+"""``ckptfmt.prune``: what it removes, what it keeps, and that it never removes what is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import ckptfmt
 from ckptfmt import PruneResult, StoreError
 from ckptfmt._run.listing import list_store
-from ckptfmt.stores._interface import Store
+from ckptfmt.stores import Store
 from ckptfmt.testing import Fault, failing_disk
 from tests.ckptfmt.building import files_below, many_records, record, write
 from tests.ckptfmt.runs import checkpoint, make_old, records_file
@@ -36,7 +36,7 @@ def complete(run: Path) -> list[str]:
     return [each.name for each in ckptfmt.list(run).complete()]
 
 
-def test_without_being_asked_no_checkpoint_goes(run: Path) -> None:
+def test_without_arguments_all_checkpoints_are_kept(run: Path) -> None:
     for sequence in range(3):
         checkpoint(run, sequence)
     make_old(run)
@@ -47,7 +47,7 @@ def test_without_being_asked_no_checkpoint_goes(run: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_keep_by_count(run: Path) -> None:
+def test_checkpoints_are_kept_by_count(run: Path) -> None:
     for sequence in (1, 2, 10, 3):
         checkpoint(run, sequence)
     ckptfmt.start_life(run)
@@ -60,7 +60,7 @@ def test_keep_by_count(run: Path) -> None:
     assert all(ckptfmt.open(run / name).verify().ok for name in ("step-3", "step-10"))
 
 
-def test_keep_by_age(run: Path) -> None:
+def test_checkpoints_are_kept_by_age(run: Path) -> None:
     for sequence in range(1, 5):
         make_old(checkpoint(run, sequence).folder, seconds=(5 - sequence) * 86400)
     assert removed(ckptfmt.prune(run, keep_seconds=2.5 * 86400)) == ["step-1", "step-2"]
@@ -68,18 +68,18 @@ def test_keep_by_age(run: Path) -> None:
     assert removed(ckptfmt.prune(run, keep=1, keep_seconds=1.5 * 86400)) == ["step-3"]
     make_old(run)
     checkpoint(run, 3)
-    assert removed(ckptfmt.prune(run, keep_seconds=0.0)) == ["step-3"]  # the last one stays at any age
+    assert removed(ckptfmt.prune(run, keep_seconds=0.0)) == ["step-3"]  # the latest one is kept at any age
     assert complete(run) == ["step-4"]
 
 
 @pytest.mark.req("FS8")
-def test_the_last_complete_checkpoint_stays(run: Path) -> None:
-    """C38: whatever is asked, and however broken what came later is."""
+def test_the_latest_complete_checkpoint_is_always_kept(run: Path) -> None:
+    """With any arguments, and even if all later checkpoints are broken."""
     for sequence in range(1, 5):
         checkpoint(run, sequence)
     for sequence in (3, 4):
-        records_file_of = next((run / f"step-{sequence}").rglob("records-*"))
-        records_file_of.unlink()
+        file = next((run / f"step-{sequence}").rglob("records-*"))
+        file.unlink()
     make_old(run)
     result = ckptfmt.prune(run, keep=1, keep_seconds=0.0)
     assert removed(result) == ["step-1"]
@@ -93,7 +93,7 @@ def test_the_last_complete_checkpoint_stays(run: Path) -> None:
         ckptfmt.prune(run, minimum_age=-1)
 
 
-def test_a_broken_checkpoint_goes_when_it_is_older_than_what_stays(run: Path) -> None:
+def test_a_broken_checkpoint_older_than_the_kept_ones_is_removed(run: Path) -> None:
     broken = checkpoint(run, 1)
     records_file(broken).unlink()
     unreadable = checkpoint(run, 2)
@@ -105,21 +105,21 @@ def test_a_broken_checkpoint_goes_when_it_is_older_than_what_stays(run: Path) ->
     assert not broken.folder.exists()
 
 
-def test_verify_counts_only_what_is_really_good(run: Path) -> None:
+def test_verify_counts_only_undamaged_checkpoints(run: Path) -> None:
     for sequence in range(1, 4):
         checkpoint(run, sequence)
     file = records_file(checkpoint(run, 4))
     data = bytearray(file.read_bytes())
     data[-10] ^= 1
     file.write_bytes(data)
-    assert complete(run)[-1] == "step-4"  # a flipped bit is not seen without reading
+    assert complete(run)[-1] == "step-4"  # listing does not read the records
     result = ckptfmt.prune(run, keep=2, verify=True)
     assert removed(result) == ["step-1"]
     assert kept(result) == ["step-4"]
     assert complete(run) == ["step-2", "step-3", "step-4"]
 
 
-def test_when_nothing_is_good_nothing_goes(run: Path) -> None:
+def test_without_an_undamaged_checkpoint_all_are_kept(run: Path) -> None:
     for sequence in (1, 2):
         file = records_file(checkpoint(run, sequence))
         file.write_bytes(file.read_bytes().replace(b"number", b"numbed"))
@@ -128,12 +128,12 @@ def test_when_nothing_is_good_nothing_goes(run: Path) -> None:
 
 
 @pytest.mark.req("FS8")
-def test_orphans_go_when_they_are_old_enough(run: Path) -> None:
+def test_old_orphans_are_removed(run: Path) -> None:
     built = checkpoint(run, 1)
     before = files_below(run)
-    zombie = ckptfmt.create_cut(built.folder, "step-1")
-    write(Path(zombie.url), many_records(2), participant="tools/0")
-    dead = ckptfmt.create_cut(run / "step-2", "step-2")
+    other_cut = ckptfmt.create_cut(built.folder, "step-1")
+    write(Path(other_cut.url), many_records(2), participant="tools/0")
+    unfinished = ckptfmt.create_cut(run / "step-2", "step-2")
     agent = built.cut_folder / "agent-0"
     unnamed = agent / f"records-{'a' * 64}.jsonl"
     temporary = agent / ".ckptfmt-0123456789abcdef.tmp"
@@ -147,14 +147,14 @@ def test_orphans_go_when_they_are_old_enough(run: Path) -> None:
     planned = ckptfmt.prune(run, dry_run=True)
     assert planned.dry_run
     assert len(planned.removed) == 5
-    assert Path(zombie.url).exists()
+    assert Path(other_cut.url).exists()
     done = ckptfmt.prune(run)
-    assert [vars_of(each) for each in done.removed] == [vars_of(each) for each in planned.removed]
+    assert [as_tuple(each) for each in done.removed] == [as_tuple(each) for each in planned.removed]
     assert files_below(run) == before
-    assert not Path(dead.url).parent.exists()
+    assert not Path(unfinished.url).parent.exists()
 
 
-def vars_of(pruned: ckptfmt.Pruned) -> tuple[object, ...]:
+def as_tuple(pruned: ckptfmt.Pruned) -> tuple[object, ...]:
     return (pruned.path, pruned.kind, pruned.reason, pruned.files, pruned.size)
 
 
@@ -167,8 +167,8 @@ def vars_of(pruned: ckptfmt.Pruned) -> tuple[object, ...]:
         *({"keep": count} for count in (True, 1.5, "3", float("nan"))),
     ],
 )
-def test_a_number_that_protects_nothing_is_refused(run: Path, wrong: dict[str, Any]) -> None:
-    """NaN is neither young nor old: a cut that is being written must not go for it."""
+def test_invalid_ages_and_counts_are_refused(run: Path, wrong: dict[str, Any]) -> None:
+    """NaN compares as neither young nor old; no cut that is being written may be removed because of it."""
     for sequence in (1, 2):
         checkpoint(run, sequence)
     ckptfmt.create_cut(run / "step-3", "step-3")
@@ -179,8 +179,8 @@ def test_a_number_that_protects_nothing_is_refused(run: Path, wrong: dict[str, A
 
 
 @pytest.mark.req("FS8")
-def test_a_cut_that_may_still_be_written_stays(run: Path) -> None:
-    """Its age is that of the newest thing in it, by the store's clock."""
+def test_a_cut_with_a_recent_file_is_kept(run: Path) -> None:
+    """The age of a cut is that of its newest file, by the store's clock."""
     checkpoint(run, 1)
     cut = ckptfmt.create_cut(run / "step-2", "step-2")
     make_old(run)
@@ -193,7 +193,7 @@ def test_a_cut_that_may_still_be_written_stays(run: Path) -> None:
     assert ckptfmt.latest(run).verify().ok
 
 
-def test_the_clock_is_that_of_the_store(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ages_are_measured_by_the_clock_of_the_store(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint(run, 1)
     ckptfmt.create_cut(run / "step-2", "step-2")
     monkeypatch.setattr(time, "time", lambda: 1e12)
@@ -202,24 +202,24 @@ def test_the_clock_is_that_of_the_store(run: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.req("FS8")
-def test_a_checkpoint_that_completes_meanwhile_stays(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_completed_after_the_listing_is_kept(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = ckptfmt.create_cut(run / "step-1", "step-1")
     manifest = write(Path(cut.url), many_records(2))
     make_old(run)
 
-    def look_then_publish(store: Store, limits: ckptfmt.Limits) -> ckptfmt.Listing:
+    def list_then_publish(store: Store, limits: ckptfmt.Limits) -> ckptfmt.Listing:
         listing = list_store(store, limits)
         ckptfmt.publish(run / "step-1", participants={"agent-0": manifest.digest}, sequence=1, cut=cut)
         return listing
 
-    monkeypatch.setattr("ckptfmt._run.pruning.list_store", look_then_publish)
+    monkeypatch.setattr("ckptfmt._run.pruning.list_store", list_then_publish)
     result = ckptfmt.prune(run)
     assert removed(result) == []
     assert "names it now" in result.kept[0].reason
     assert ckptfmt.open(run / "step-1").verify().ok
 
 
-def test_what_is_not_ours_is_never_touched(run: Path, tmp_path: Path) -> None:
+def test_other_files_and_links_are_never_deleted(run: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     built = checkpoint(outside, 7)
     keep = outside / "keep"
@@ -246,7 +246,7 @@ def test_what_is_not_ours_is_never_touched(run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.req("FS8")
 @pytest.mark.parametrize("with_cut", [True, False])
-def test_a_prune_that_was_interrupted_is_finished_by_the_next(run: Path, with_cut: bool) -> None:
+def test_the_next_prune_finishes_an_interrupted_one(run: Path, with_cut: bool) -> None:
     for calls in range(12):
         if with_cut:
             checkpoint(run, 1)
@@ -268,10 +268,10 @@ def test_a_prune_that_was_interrupted_is_finished_by_the_next(run: Path, with_cu
         (run / "step-2").rename(run.parent / f"done-{calls}")
         if not interrupted:
             return
-    raise AssertionError("it never ended")
+    raise AssertionError("no attempt succeeded")
 
 
-def test_a_read_only_run_can_be_looked_at(run: Path) -> None:
+def test_a_dry_run_works_on_a_read_only_run(run: Path) -> None:
     for sequence in (1, 2):
         checkpoint(run, sequence)
     with failing_disk(Fault("create", errno.EROFS, times=None)):

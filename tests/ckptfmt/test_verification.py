@@ -1,4 +1,4 @@
-"""Every kind of damage is found, by verify and by a restore, and said in words."""
+"""Verification: verify and a restore find every kind of damage and describe it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import ckptfmt
 from ckptfmt import CheckpointError, Damaged, Incomplete
 from tests.ckptfmt.building import Built, build, files_below, many_records, write
 
-_FRAME_BYTES = 85  # of a self-checked file, before its body
+_HEAD_BYTES = 85  # the bytes of a self-checked file before its body
 
 
 def _changes(data: bytes) -> Iterator[bytes]:
-    """Every byte flipped, every cut, and some extensions."""
+    """``data`` with flipped bits in every byte, cut at every length, and with some bytes added."""
     for place in range(len(data)):
-        masks = range(8) if place < _FRAME_BYTES or place >= len(data) - 2 else (place % 8, 5)
+        masks = range(8) if place < _HEAD_BYTES or place >= len(data) - 2 else (place % 8, 5)
         for bit in set(masks):
             changed = bytearray(data)
             changed[place] ^= 1 << bit
@@ -35,7 +35,7 @@ def _changes(data: bytes) -> Iterator[bytes]:
 @pytest.mark.req("FS9", "RE3")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["checkpoint.json", "cut.json", "manifest.json", "index-", "records-"])
-def test_every_flip_cut_and_extension_is_found(tmp_path: Path, kind: str) -> None:
+def test_every_flipped_bit_cut_and_extension_is_found(tmp_path: Path, kind: str) -> None:
     built = build(tmp_path / "step-1", many_records(1, 20))
     assert ckptfmt.open(built.folder).verify().ok
     assert len(built.restore()) == 2
@@ -74,7 +74,7 @@ def _messages(built: Built) -> str:
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_missing_short_long_and_changed_are_told_apart(built: Built) -> None:
+def test_missing_short_long_and_changed_files_have_different_messages(built: Built) -> None:
     path = _records_file(built)
     data = path.read_bytes()
     path.write_bytes(data[:-1])
@@ -90,7 +90,7 @@ def test_missing_short_long_and_changed_are_told_apart(built: Built) -> None:
 
 
 @pytest.mark.req("FS9")
-def test_all_problems_are_reported_not_only_the_first(built: Built) -> None:
+def test_all_problems_are_reported(built: Built) -> None:
     _records_file(built).unlink()
     damaged = _records_file(built, "tools/0")
     damaged.write_bytes(damaged.read_bytes()[:-3])
@@ -98,12 +98,12 @@ def test_all_problems_are_reported_not_only_the_first(built: Built) -> None:
     problems = ckptfmt.verify(built.folder).problems
     assert [(problem.file, problem.code) for problem in problems] == [
         (f"{built.cut.name}/cut.json", "damaged"),
-        (os.path.relpath(_gone(built), built.folder), "incomplete"),
+        (os.path.relpath(_missing_file(built), built.folder), "incomplete"),
         (os.path.relpath(damaged, built.folder), "damaged"),
     ]
 
 
-def _gone(built: Built) -> Path:
+def _missing_file(built: Built) -> Path:
     manifest = ckptfmt.open_participant(built.cut_folder, "agent-0").manifest
     (missing,) = (
         each.file for each in manifest.segments if not (built.cut_folder / "agent-0" / each.file).exists()
@@ -127,7 +127,7 @@ def test_only_regular_files_are_read(
     elif what == "directory":
         path.mkdir()
     else:
-        monkeypatch.chdir(path.parent)  # a socket's path is short
+        monkeypatch.chdir(path.parent)  # the path of a socket must be short
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind("s")
         Path("s").rename(path)
@@ -147,7 +147,7 @@ def test_a_participant_without_manifest_is_incomplete(built: Built) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_another_manifest_than_the_named_one_is_damage(built: Built, tmp_path: Path) -> None:
+def test_a_manifest_with_another_digest_is_damage(built: Built, tmp_path: Path) -> None:
     other = tmp_path / "other"
     write(other, many_records(3), checkpoint_id="step-1")
     folder = built.cut_folder / "agent-0"
@@ -157,7 +157,7 @@ def test_another_manifest_than_the_named_one_is_damage(built: Built, tmp_path: P
 
 
 @pytest.mark.req("FS9")
-def test_a_renamed_folder_is_found(built: Built) -> None:
+def test_a_renamed_participant_folder_is_damage(built: Built) -> None:
     (built.cut_folder / "agent-0").rename(built.cut_folder / "agent-1")
     assert "there is no manifest" in _messages(built)
     with pytest.raises(Damaged, match="manifest of participant"):
@@ -165,14 +165,14 @@ def test_a_renamed_folder_is_found(built: Built) -> None:
 
 
 @pytest.mark.req("FS9")
-def test_files_that_nothing_names_are_no_damage(built: Built) -> None:
+def test_orphans_are_not_damage(built: Built) -> None:
     (built.cut_folder / "agent-0" / ("records-" + "0" * 64 + ".jsonl")).write_bytes(b"{}\n")
     (built.folder / "cut-of-a-dead-run").mkdir()
     assert ckptfmt.verify(built.folder).ok
 
 
 @pytest.mark.req("FS9")
-def test_a_checkpoint_may_be_renamed_as_a_whole(built: Built) -> None:
+def test_a_renamed_checkpoint_is_undamaged(built: Built) -> None:
     moved = built.folder.with_name("kept for ever [1]*")
     built.folder.rename(moved)
     assert ckptfmt.open(moved).verify().ok
