@@ -75,14 +75,7 @@ def publish(
             )
     """
     store = choose_store(url)
-    if not isinstance(participants, Mapping):
-        raise wrong_type("participants", "a mapping, name to digest of the manifest", participants)
-    if isinstance(restarts, str | bytes) or not isinstance(restarts, Iterable):
-        raise wrong_type("restarts", "several keys, such as a list of them", restarts)
-    if marks is not None and not isinstance(marks, Mapping):
-        raise wrong_type("marks", "a mapping, rollout id to attempt", marks)
-    if type(sequence) is not int or not 0 <= sequence <= FormatLimits.INTEGER:
-        raise ValueError(f"a sequence is an int from 0 to {FormatLimits.INTEGER}")
+    _check_arguments(participants, restarts, marks, sequence)
     loaded_cut = _load_cut(store, cut)
     layout = CheckpointLayout(store, None if loaded_cut is None else loaded_cut.name)
     parts = _load_participants(layout, participants, limits)
@@ -117,6 +110,17 @@ def publish(
         )
     store.make_durable("")
     return sealed.digest
+
+
+def _check_arguments(participants: object, restarts: object, marks: object, sequence: object) -> None:
+    if not isinstance(participants, Mapping):
+        raise wrong_type("participants", "a mapping, name to digest of the manifest", participants)
+    if isinstance(restarts, str | bytes) or not isinstance(restarts, Iterable):
+        raise wrong_type("restarts", "several keys, such as a list of them", restarts)
+    if marks is not None and not isinstance(marks, Mapping):
+        raise wrong_type("marks", "a mapping, rollout id to attempt", marks)
+    if type(sequence) is not int or not 0 <= sequence <= FormatLimits.INTEGER:
+        raise ValueError(f"a sequence is an int from 0 to {FormatLimits.INTEGER}")
 
 
 def _load_cut(store: Store, cut: Cut | str | None) -> Cut | None:
