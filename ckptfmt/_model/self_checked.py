@@ -15,7 +15,7 @@ import orjson
 from ckptfmt._errors import Damaged
 from ckptfmt._model.fields import Fields
 from ckptfmt._values.patches import Json
-from ckptfmt._values.strict_json import problem_of
+from ckptfmt._values.strict_json import strict_json_problem
 
 _PREFIX: Final = b'{"sha256":"'
 _MIDDLE: Final = b'","body":'
@@ -92,7 +92,7 @@ def parse_json(body: bytes, file: str, place: str = "its body") -> Json:
         parsed = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise Damaged(f"{file}: {place} is not strict JSON", file=file) from None
-    problem = problem_of(body, parsed)
+    problem = strict_json_problem(body, parsed)
     if problem is not None:
         raise Damaged(f"{file}: {place} {problem}", file=file)
     return parsed

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ckptfmt._display import NotebookDisplay
 from ckptfmt._text import count_text, printable
-from ckptfmt._values.comparison import Difference, place_text
+from ckptfmt._values.comparison import Difference, position_text
 
 _MAX_KEYS: Final = 10
 _MAX_EPISODES: Final = 20
@@ -223,4 +223,4 @@ def _place_lines(places: Sequence[Difference], indent: str) -> Iterator[str]:
         elif each.kind == "order":
             yield f"{indent}{each.path}: keys in another order, {each.left} -> {each.right} comes first"
         else:
-            yield f"{indent}{each.path}: {each.left} -> {each.right}{place_text(each)}"
+            yield f"{indent}{each.path}: {each.left} -> {each.right}{position_text(each)}"

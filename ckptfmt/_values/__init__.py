@@ -1,4 +1,4 @@
-"""Exact values: which values can be stored, their proof and encoding, and decoding them again."""
+"""Exact values: the check that a value can be stored exactly, its encoding, and its decoding."""
 
-# First: it decides which `proof` the other modules import.
+# This import comes first: it decides which `proof` module the other modules import.
 from ckptfmt._values import compiled as _compiled  # noqa: F401

@@ -1,9 +1,8 @@
-"""Decides which form of `ckptfmt._values.proof` runs: the compiled one where the package was built
-with a C compiler, else plain Python.
+"""The choice between the two forms of `ckptfmt._values.proof`.
 
-Both forms are one source and pass the same tests. With the environment variable
-``CKPTFMT_PURE_PYTHON`` set to anything but the empty string, plain Python runs although the compiled form is
-there.
+The compiled form runs where the package was built with a C compiler; otherwise plain Python runs. Both forms
+have the same source and pass the same tests. When the environment variable ``CKPTFMT_PURE_PYTHON`` is set to
+a non-empty string, plain Python runs even if the compiled form is installed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 try:
-    import ckptfmt._values.scan  # noqa: F401  # the compiled form needs it
+    import ckptfmt._values.scan  # noqa: F401  # the compiled form imports it
 except ImportError:
     _has_scan = False
 else:
@@ -49,5 +48,5 @@ if not IS_COMPILED:
 
 
 def form() -> str:
-    """The form that runs: ``compiled`` or ``plain Python``."""
+    """The form that runs in this process: ``compiled`` or ``plain Python``."""
     return "compiled" if IS_COMPILED else "plain Python"

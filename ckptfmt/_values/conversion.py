@@ -1,7 +1,7 @@
-"""Making a value exact on purpose, by stated rules.
+"""The explicit conversion of a value to an exact value, by documented rules.
 
-A writer refuses what would not read back as it was. Whoever knows that a tuple may come back as a list says
-so with :func:`plain`; nothing in this package calls it.
+A writer refuses a value that would read back as something else. A caller for whom a list is as good as a
+tuple calls :func:`plain` first. Nothing in this package calls it.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from ckptfmt._values.patches import Exact
 from ckptfmt._values.paths import path_text
 
 _SCALARS: Final = frozenset({NoneType, bool, int, float, str})
-_MOST_UNWRAPPINGS: Final = 20
-"""An Enum may hold a dataclass that holds …; a value that never becomes plain must not go on for ever."""
+_MAX_UNWRAPPINGS: Final = 20
+"""The most rules that are applied to one value in turn (an Enum may hold a dataclass, for example). The bound
+stops a conversion that never ends."""
 
 
 def plain(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Exact:
-    """``value`` made of None, bool, int, float, str, list and dict only, of exactly these types.
+    """Convert ``value`` to None, bool, int, float, str, list and dict, of exactly these types.
 
-    What is exact already stays as it is; lists and dicts are new ones, so the result shares nothing with
-    ``value`` that can change. The first rule that fits is taken:
+    Exact scalars stay as they are. Lists and dicts are copied, so the result shares no mutable object with
+    ``value``. The first rule that matches is applied:
 
     ===================================================  ==================================================
     value                                                becomes
     ===================================================  ==================================================
     None, bool, int, float, str (NaN, any integer, …)    itself
-    Enum (IntEnum, StrEnum, Flag too)                    its ``.value``, by these rules
+    Enum (also IntEnum, StrEnum, Flag)                   its ``.value``, by these rules
     subclass of str, int, float                          the str, int or float
     bytes, bytearray, memoryview                         base64 text (standard alphabet, padded)
     datetime, date, time                                 ``isoformat()``
@@ -50,110 +51,126 @@ def plain(value: object, *, limits: Limits = DEFAULT_LIMITS) -> Exact:
     Mapping (and subclass of dict)                       dict, in its order
     tuple, list and subclasses, deque                    list
     set, frozenset                                       list, sorted as below
-    numpy scalar or array, and what has the same face    ``tolist()`` (of a scalar: ``item()``), by these
-    (``dtype`` and ``tolist``: torch, jax, pandas)       rules
+    numpy scalar or array, and objects with the same     ``tolist()``, by these rules
+    attributes (``dtype``, ``tolist``: torch, jax, …)
     ===================================================  ==================================================
 
-    Sets are sorted after their members were made plain: null, booleans, numbers by value (NaN last), strings
+    The members of a set are converted and then sorted: null, booleans, numbers by value (NaN last), strings
     by code points, then lists and dicts by their JSON text.
 
-    Keys: a str stays; an Enum is its value's key; None, True and False are ``"null"``, ``"true"`` and
-    ``"false"``; an int or float (of numpy too) is its ``repr``; datetime, date, time, UUID, Path and Decimal
-    are as above.
+    Keys are converted to str: a str stays; an Enum is converted like its value; None, True and False become
+    ``"null"``, ``"true"`` and ``"false"``; an int or float (also of numpy) becomes its ``repr``; datetime,
+    date, time, UUID, Path and Decimal are converted as above.
 
-    Raises :class:`InexactValue` with the path of what no rule covers (a function, a complex number, a
-    timedelta, a tuple as a key …), of two keys that become the same, and of what is nested deeper than 250
-    containers (also a value that contains itself); :class:`LimitExceeded` for more than
-    ``limits.record_values`` values.
+    Args:
+        value: Any object.
+        limits: ``limits.record_values`` bounds the number of values.
+
+    Returns:
+        The exact value.
+
+    Raises:
+        InexactValue: No rule matches a value or a key (a function, a complex number, a timedelta, a tuple as
+            a key), two keys of a dict become equal, or the value is nested deeper than 250 containers (a
+            value that contains itself, for example). The error names the path.
+        LimitExceeded: There are more than ``limits.record_values`` values.
+
+    Example:
+        ::
+
+            >>> ckptfmt.plain({"step": (1, 2), "at": datetime.date(2026, 1, 2)})
+            {'step': [1, 2], 'at': '2026-01-02'}
     """
-    return _Pass(limits).run(value)
+    return _Conversion(limits).run(value)
 
 
-class _Node(NamedTuple):
-    """One container of the result: what it was made of is still to be put into it."""
+class _PendingContainer(NamedTuple):
+    """A container of the result that is not filled yet, and the items that are converted into it."""
 
-    made: Any
+    result: Any
     items: Any
     depth: int
-    parent: _Node | None
+    parent: _PendingContainer | None
     step: str | int
 
 
-class _Pass:
+class _Conversion:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._nodes: deque[_Node] = deque()
+        self._pending: deque[_PendingContainer] = deque()
         self._to_sort: list[list[Exact]] = []
         self._values = 0
 
     def run(self, value: object) -> Exact:
-        result = self._make(value, None, 0)
-        while self._nodes:
-            node = self._nodes.popleft()
-            if type(node.made) is dict:
+        result = self._convert(value, None, 0)
+        while self._pending:
+            node = self._pending.popleft()
+            if type(node.result) is dict:
                 self._fill_dict(node)
             elif _SCALARS.issuperset(map(type, node.items)):  # nothing to convert: token ids, log-probs
-                self._count(len(node.items))
-                node.made.extend(node.items)
+                self._count_values(len(node.items))
+                node.result.extend(node.items)
             else:
-                node.made.extend(self._make(each, node, place) for place, each in enumerate(node.items))
-        for made in reversed(self._to_sort):  # innermost first
-            made.sort(key=_order)
+                node.result.extend(self._convert(each, node, place) for place, each in enumerate(node.items))
+        for members in reversed(self._to_sort):  # innermost first
+            members.sort(key=_sort_key)
         return result
 
-    def _fill_dict(self, node: _Node) -> None:
+    def _fill_dict(self, node: _PendingContainer) -> None:
         for key, each in node.items:
-            text = key if type(key) is str else self._key(key, node)
-            if text in node.made:
+            text = key if type(key) is str else self._key_text(key, node)
+            if text in node.result:
                 raise _inexact(node, text, "two keys of this dict become the same; rename one")
-            node.made[text] = self._make(each, node, text)
+            node.result[text] = self._convert(each, node, text)
 
-    def _make(self, value: Any, parent: _Node | None, step: str | int) -> Exact:
-        """The plain form of ``value``; a container is empty yet, and queued."""
-        self._count(1)
+    def _convert(self, value: Any, parent: _PendingContainer | None, step: str | int) -> Exact:
+        """The plain form of ``value``; a container is returned empty and queued to be filled."""
+        self._count_values(1)
         unwrapped, is_set = value, False
-        for _ in range(_MOST_UNWRAPPINGS):
+        for _ in range(_MAX_UNWRAPPINGS):
             kind = type(unwrapped)
             if kind in _SCALARS:
                 return unwrapped
             if kind is dict:
-                return self._queue({}, list(unwrapped.items()), parent, step)
+                return self._add_pending({}, list(unwrapped.items()), parent, step)
             if kind is list:
-                made: list[Exact] = []
+                result: list[Exact] = []
                 if is_set:
-                    self._to_sort.append(made)
-                return self._queue(made, unwrapped.copy(), parent, step)
+                    self._to_sort.append(result)
+                return self._add_pending(result, unwrapped.copy(), parent, step)
             rule = _rule_for(unwrapped)
             if rule is None:
                 break
             is_set = isinstance(unwrapped, set | frozenset)
             try:
                 unwrapped = rule(unwrapped)
-            except Exception as error:  # of a model's own code, or a field that was never set
-                reason = f"a {_type_name(unwrapped)} failed to become plain ({type(error).__name__})"
+            except Exception as error:  # raised by a model's own code, or by a field that was never set
+                reason = f"a {_type_name(unwrapped)} could not be converted ({type(error).__name__})"
                 raise _inexact(parent, step, reason) from error
-        raise _inexact(parent, step, f"no rule makes a {_type_name(value)} exact; convert it yourself")
+        raise _inexact(parent, step, f"no rule converts a {_type_name(value)}; convert it yourself")
 
-    def _count(self, values: int) -> None:
+    def _count_values(self, values: int) -> None:
         self._values += values
         if self._values > self._limits.record_values:
             raise LimitExceeded(
                 f"the value has more than {self._limits.record_values} values; "
-                "does it hold the same object many times?"
+                "it may hold the same object many times"
             )
 
-    def _queue(self, made: Exact, items: Any, parent: _Node | None, step: str | int) -> Exact:
+    def _add_pending(
+        self, result: Exact, items: Any, parent: _PendingContainer | None, step: str | int
+    ) -> Exact:
         depth = 1 if parent is None else parent.depth + 1
         if depth > FormatLimits.DEPTH:
             raise _inexact(
                 parent,
                 step,
-                f"it is nested deeper than {FormatLimits.DEPTH} containers; does it contain itself?",
+                f"it is nested deeper than {FormatLimits.DEPTH} containers; it may contain itself",
             )
-        self._nodes.append(_Node(made, items, depth, parent, step))
-        return made
+        self._pending.append(_PendingContainer(result, items, depth, parent, step))
+        return result
 
-    def _key(self, key: object, node: _Node) -> str:
+    def _key_text(self, key: object, node: _PendingContainer) -> str:
         name = _type_name(key)
         while isinstance(key, Enum):
             key = key.value
@@ -172,9 +189,9 @@ class _Pass:
                 return int.__repr__(key)
             if isinstance(key, float):
                 return float.__repr__(key)
-        except ValueError:  # more digits than Python writes
+        except ValueError:  # the integer has more digits than Python converts to text
             pass
-        raise _inexact(node.parent, node.step, f"no rule makes a str of a key of type {name}")
+        raise _inexact(node.parent, node.step, f"no rule converts a key of type {name} to str")
 
 
 def _rule_for(value: object) -> Callable[[Any], object] | None:
@@ -183,11 +200,11 @@ def _rule_for(value: object) -> Callable[[Any], object] | None:
             return rule
     pydantic = sys.modules.get("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
-        return _dump_model
+        return _pydantic_fields
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _fields
+        return _dataclass_fields
     if isinstance(value, tuple):
-        return _fields_of_tuple if hasattr(type(value), "_fields") else list
+        return _namedtuple_fields if hasattr(type(value), "_fields") else list
     if isinstance(value, Mapping):
         return dict
     if isinstance(value, list | deque | set | frozenset):
@@ -201,15 +218,15 @@ def _is_numpy_like(value: object) -> bool:
     )
 
 
-def _dump_model(value: Any) -> object:
+def _pydantic_fields(value: Any) -> object:
     return value.model_dump()
 
 
-def _fields(value: Any) -> dict[str, object]:
+def _dataclass_fields(value: Any) -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
-def _fields_of_tuple(value: Any) -> dict[str, object]:
+def _namedtuple_fields(value: Any) -> dict[str, object]:
     return dict(zip(value._fields, value, strict=True))
 
 
@@ -229,13 +246,13 @@ def _base64(value: bytes | bytearray | memoryview) -> str:
     return base64.b64encode(bytes(value)).decode("ascii")
 
 
-def _value_of(value: Enum) -> object:
+def _enum_value(value: Enum) -> object:
     return value.value
 
 
-# The methods of the type itself: a subclass may say something else of itself.
+# These are the methods of the base type: a subclass may override them.
 _RULES: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
-    (Enum, _value_of),
+    (Enum, _enum_value),
     (str, str.__str__),
     (int, int.__int__),
     (float, float.__float__),
@@ -245,8 +262,8 @@ _RULES: Final[tuple[tuple[Any, Callable[[Any], object]], ...]] = (
 )
 
 
-def _order(value: Exact) -> tuple[Any, ...]:
-    """The place of a plain value in a sorted set."""
+def _sort_key(value: Exact) -> tuple[Any, ...]:
+    """The key by which the members of a set are sorted."""
     kind = type(value)
     if kind is bool:
         return (1, value)
@@ -260,7 +277,7 @@ def _order(value: Exact) -> tuple[Any, ...]:
     return (5 if kind is list else 6, encoded.data, encoded.patch_data)
 
 
-def _inexact(parent: _Node | None, step: str | int, reason: str) -> InexactValue:
+def _inexact(parent: _PendingContainer | None, step: str | int, reason: str) -> InexactValue:
     steps: list[str | int] = [] if parent is None else [step]
     node = parent
     while node is not None and node.parent is not None:

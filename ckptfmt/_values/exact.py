@@ -1,5 +1,7 @@
-"""Which values are exact: None, bool, int, float, str, list, and dict with str keys, of exactly these types,
-at most 250 deep. `encode` proves that and encodes, as one step; how is in `proof`.
+"""The check and the encoding of an exact value.
+
+Exact values are None, bool, int, float, str, list, and dict with str keys, of exactly these types, nested at
+most 250 containers deep. `encode` checks a value and encodes it in one step; `proof` does the work.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from ckptfmt._errors import LimitExceeded
 from ckptfmt._limits import DEFAULT_LIMITS, FormatLimits, Limits
 from ckptfmt._values import proof
 from ckptfmt._values.patches import Exact
-from ckptfmt._values.proof import where
+from ckptfmt._values.proof import episode_prefix
 
 
 class Encoded(NamedTuple):
@@ -27,10 +29,12 @@ def encode(
     limits: Limits = DEFAULT_LIMITS,
     depth: int = FormatLimits.DEPTH,
 ) -> Encoded:
-    """Encode ``value``, or raise :class:`InexactValue` with the path of what is not exact.
+    """Encode ``value``. ``episode`` is named in errors.
 
-    Raises :class:`LimitExceeded` for a value of more than ``limits.record_values`` values, or more bytes than
-    ``limits.record_bytes``. ``episode`` is only for the errors.
+    Raises:
+        InexactValue: A part of the value is not exact; the error names its path.
+        LimitExceeded: The value has more values or bytes than ``limits.record_values`` and
+            ``limits.record_bytes`` allow.
     """
     encoded = encode_unless_large(value, None, episode=episode, limits=limits, depth=depth)
     assert encoded is not None
@@ -45,13 +49,14 @@ def encode_unless_large(
     limits: Limits = DEFAULT_LIMITS,
     depth: int = FormatLimits.DEPTH,
 ) -> Encoded | None:
-    """The same; None when the text would have more than about ``size`` bytes (None: however many)."""
+    """Like :func:`encode`; returns None when the text would exceed about ``size`` bytes (None: no limit)."""
     proved = proof.encode(value, episode, limits, depth, size)
     if proved is None:
         return None
     data, patches = proved
     if len(data) + len(patches) > limits.record_bytes:
         raise LimitExceeded(
-            f"{where(episode)}the record has more than {limits.record_bytes} bytes; split it, or save less"
+            f"{episode_prefix(episode)}the record has more than {limits.record_bytes} bytes; "
+            "split it, or save less"
         )
     return Encoded(data, patches)

@@ -1,8 +1,8 @@
-"""Encoding a large payload in pieces, so that no other thread waits for the whole of it.
+"""The encoding of a large payload in pieces, so that other threads run between the pieces.
 
-orjson holds the GIL: a record of 50 MB would stop an event loop in the same process for 100 ms and more. So
-large lists, dicts and strings are encoded a part at a time, each part proved exact and encoded in one step
-like a whole payload, and the pieces together are the very text that one step would have given.
+orjson holds the GIL: a record of 50 MB would stop an event loop in the same process for 100 ms and more.
+Therefore large lists, dicts and strings are encoded piece by piece. Each piece is checked and encoded in one
+step, like a whole payload, and the joined pieces equal the text that a single step produces.
 """
 
 from __future__ import annotations
@@ -24,33 +24,38 @@ from ckptfmt._values.size_estimate import estimate
 _LARGE: Final = MIB
 _PIECE: Final = 256 * KIB
 _SPLIT_LEVELS: Final = 16
-"""Containers below this many others are not split: that bounds our own nesting."""
+"""Containers below this many levels are not split, which bounds the recursion of this module."""
 
 _ITEMS: Final = 10_000
-"""Items of a dict that are taken at a time. Large containers are never copied as a whole: to touch a million
-values takes as long as to encode some of them."""
+"""Items of a dict that are taken at a time. A large container is never copied as a whole: a pass over a
+million values takes as long as encoding some of them."""
 
 Path = list[Json]
 
 
-class _InOneGo(Exception):  # never leaves this module
-    """Something that only the whole can decide: a value that is not exact, an odd key."""
+class _CannotSplit(Exception):  # caught in this module
+    """The value has to be encoded as a whole, for example because a key needs a patch."""
 
 
 def encode(
     value: Exact, *, episode: str, limits: Limits = DEFAULT_LIMITS, depth: int = FormatLimits.DEPTH
 ) -> tuple[list[bytes], bytes]:
-    """Like ``exact.encode``, with the text in pieces; one piece unless the value is large.
+    """Like ``exact.encode``, but returns the text in pieces: one piece unless the value is large.
 
-    Raises :class:`InexactValue` and :class:`LimitExceeded`. A value that is changed meanwhile may be seen
-        before the change in one piece and after it in another; what is written is exact either way.
+    If another thread changes the value during the call, one piece may show the value before the change and
+    another piece the value after it. Each piece is exact in both cases.
+
+    Raises:
+        InexactValue: A part of the value is not exact.
+        LimitExceeded: The value has too many values or bytes.
     """
     encoded = exact.encode_unless_large(value, _LARGE, episode=episode, limits=limits, depth=depth)
     if encoded is None:
         try:
-            return _Pieces(episode, limits).encode(value, depth)
-        except (_InOneGo, InexactValue, TypeError, IndexError, RuntimeError):
-            # The whole knows the path of what is wrong, how to list it, or what a changed value is now.
+            return _PieceEncoder(episode, limits).encode(value, depth)
+        except (_CannotSplit, InexactValue, TypeError, IndexError, RuntimeError):
+            # Encoding the value as a whole finds the path of the fault, lists the patches of unusual keys,
+            # and copes with a value that another thread changed.
             encoded = exact.encode(value, episode=episode, limits=limits, depth=depth)
     return [encoded.data], encoded.patches
 
@@ -59,7 +64,7 @@ def _is_large(value: Exact) -> bool:
     return estimate(value, _LARGE) >= _LARGE
 
 
-class _Pieces:
+class _PieceEncoder:
     def __init__(self, episode: str, limits: Limits) -> None:
         self._episode = episode
         self._limits = limits
@@ -74,7 +79,7 @@ class _Pieces:
             self._size += len(piece)
             values += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
             if values > self._limits.record_values:
-                raise _InOneGo  # perhaps: they may stand in strings
+                raise _CannotSplit  # an exact count is needed: the brackets and commas may be in strings
             if self._size > self._limits.record_bytes:
                 raise LimitExceeded(
                     f"episode {self._episode}: the record has more than {self._limits.record_bytes} bytes; "
@@ -87,25 +92,25 @@ class _Pieces:
         return pieces, self._joined_patches()
 
     def _split(self, value: Exact, path: Path, depth: int) -> Iterator[bytes]:
-        """The text of a large value, which may nest ``depth`` levels."""
+        """Yield the text of a large value that may be nested ``depth`` levels deep."""
         kind = type(value)
         if kind is str and len(value) > _PIECE:
             yield b'"'
             for start in range(0, len(value), _PIECE):
-                yield self._proved(value[start : start + _PIECE], depth)[1:-1]
+                yield self._encode_piece(value[start : start + _PIECE], depth)[1:-1]
             yield b'"'
         elif depth < 1 and (kind is list or kind is dict):
-            raise _InOneGo  # too deep: that says where
+            raise _CannotSplit  # too deep: encoding the value as a whole names the path
         elif kind is list and len(path) < _SPLIT_LEVELS:
             yield from self._split_list(value, path, depth)
         elif kind is dict and len(path) < _SPLIT_LEVELS:
             yield from self._split_dict(value, path, depth)
         else:
-            yield self._proved(value, depth, path)
+            yield self._encode_piece(value, depth, path)
 
     def _split_list(self, values: list[Exact], path: Path, depth: int) -> Iterator[bytes]:
         yield b"["
-        for start, end in self._groups(values):
+        for start, end in self._piece_ranges(values):
             comma = b"," if start else b""
             if end - start == 1 and _is_large(values[start]):
                 yield comma
@@ -113,8 +118,8 @@ class _Pieces:
             else:
                 part = values[start:end]
                 if len(part) != end - start:
-                    raise _InOneGo
-                yield comma + self._proved(part, depth, path, start)[1:-1]
+                    raise _CannotSplit
+                yield comma + self._encode_piece(part, depth, path, start)[1:-1]
         yield b"]"
 
     def _split_dict(self, pairs: dict[Any, Exact], path: Path, depth: int) -> Iterator[bytes]:
@@ -129,43 +134,46 @@ class _Pieces:
         yield b"}"
 
     def _split_items(self, items: list[tuple[Any, Exact]], path: Path, depth: int) -> Iterator[bytes]:
-        for start, end in self._groups([value for _, value in items]):
+        for start, end in self._piece_ranges([value for _, value in items]):
             comma = b"," if start else b""
             key, value = items[start]
             if end - start == 1 and _is_large(value):
                 if type(key) is not str:
-                    raise _InOneGo
+                    raise _CannotSplit
                 yield comma + orjson.dumps(key) + b":"
                 yield from self._split(value, [*path, key], depth - 1)
             else:
-                yield comma + self._proved(dict(items[start:end]), depth, path)[1:-1]
+                yield comma + self._encode_piece(dict(items[start:end]), depth, path)[1:-1]
 
-    def _groups(self, values: list[Exact]) -> Iterator[tuple[int, int]]:
-        """Where to cut, so that a piece comes near its size: by what the pieces before turned out to be."""
+    def _piece_ranges(self, values: list[Exact]) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of ``values`` to encode as pieces of about the wanted size.
+
+        The size of the earlier pieces predicts the size of the next one.
+        """
         each = max(estimate(values) / max(len(values), 1), 1.0)
         start = 0
         while start < len(values):
             end = min(start + max(int(_PIECE / each), 1), len(values))
-            while end - start > 1 and _is_large(values[start:end]):  # they are not like those before
+            while end - start > 1 and _is_large(values[start:end]):  # larger than the earlier values
                 end = start + (end - start) // 2
             before = self._size
             yield start, end
             each = max((self._size - before) / (end - start), 1.0)
             start = end
 
-    def _proved(self, value: Exact, depth: int, path: Path | None = None, offset: int = 0) -> bytes:
-        """The text of one piece. ``offset`` is the index of its first value in the list at ``path``."""
+    def _encode_piece(self, value: Exact, depth: int, path: Path | None = None, offset: int = 0) -> bytes:
+        """Check and encode one piece. ``offset`` is the index of its first value in the list at ``path``."""
         data, patches = exact.encode(value, episode=self._episode, limits=self._limits, depth=depth)
         if patches:
             if path is None:
-                raise _InOneGo
-            self._note(orjson.loads(patches), path, offset)
+                raise _CannotSplit
+            self._add_patches(orjson.loads(patches), path, offset)
         return data
 
-    def _note(self, patches: list[Json], path: Path, offset: int) -> None:
+    def _add_patches(self, patches: list[Json], path: Path, offset: int) -> None:
         for inside, entries in patches:
-            if inside is None:  # the piece itself: a dict with an odd key
-                raise _InOneGo
+            if inside is None:  # the piece itself is patched: a dict with a key that JSON cannot hold
+                raise _CannotSplit
             if offset and inside:
                 inside[0] += offset
             elif offset:
@@ -175,7 +183,7 @@ class _Pieces:
     def _joined_patches(self) -> bytes:
         if not self._patches:
             return b""
-        # Outermost first, and in the order of the document within a level: as one step would list them.
+        # Outermost first, and in document order within a level: the order of a single step.
         ordered = sorted(self._patches, key=lambda patch: len(patch[0]))
         return orjson.dumps(
             [

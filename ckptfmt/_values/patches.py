@@ -1,10 +1,10 @@
-"""Patches: what JSON cannot hold, listed beside a payload that has ``null`` in its place.
+"""Patches: the values that JSON cannot hold, listed beside a payload that has ``null`` in their places.
 
-A list of ``[container path, [[key or index, value], …]]``, outermost first. A path leads from the root
-container (``[]``) by keys and indices; the payload itself has the container ``null`` and the key ``null``.
-A value is one of ``"nan"``, ``"inf"``, ``"-inf"``, ``{"int": hex}``, ``{"str": [code points]}`` and
+The patches are a list of ``[container path, [[key or index, value], …]]``, outermost first. A path leads from
+the root container (``[]``) by keys and indices; for the payload itself both path and key are ``null``. A
+value is one of ``"nan"``, ``"inf"``, ``"-inf"``, ``{"int": hex}``, ``{"str": [code points]}`` and
 ``{"pairs": [[key, value], …]}``: a dict with a key that JSON cannot hold, in order, whose values may hold
-``null`` for later patches to replace. A key that JSON cannot hold, in ``pairs`` or in a path, stands as
+``null`` for later patches to replace. A key that JSON cannot hold, in ``pairs`` or in a path, is written as
 ``{"str": [code points]}``.
 """
 
@@ -19,7 +19,7 @@ import orjson
 
 from ckptfmt._errors import Damaged
 
-# Exact values are nested containers of unknown shape: these names say which kind of unknown is meant.
+# Exact values and JSON are nested containers of unknown shape. The two names tell them apart for readers.
 Exact = Any
 Json = Any
 
@@ -38,122 +38,125 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def key_form(key: str | int) -> Json:
-    """A key or index as it stands in a path and in ``pairs``."""
+def key_to_json(key: str | int) -> Json:
+    """A key or index as it is written in a path and in ``pairs``."""
     if type(key) is int or is_unicode(str(key)):
         return key
-    return string_form(str(key))
+    return string_to_json(str(key))
 
 
-def string_form(text: str) -> Json:
+def string_to_json(text: str) -> Json:
     return {"str": list(map(ord, text))}
 
 
-def float_form(number: float) -> str:
+def float_to_json(number: float) -> str:
     return "nan" if number != number else "inf" if number > 0 else "-inf"
 
 
-def integer_form(number: int) -> Json:
+def integer_to_json(number: int) -> Json:
     return {"int": format(number, "x")}
 
 
-def pairs_form(pairs: dict[str, Exact]) -> orjson.Fragment:
-    """The form of a dict, already encoded: its values may be nested as deep as a payload of their own."""
-    return orjson.Fragment(b'{"pairs":' + orjson.dumps([[key_form(k), v] for k, v in pairs.items()]) + b"}")
+def pairs_to_json(pairs: dict[str, Exact]) -> orjson.Fragment:
+    """The patch of a dict, already encoded: its values may be nested as deep as a payload."""
+    return orjson.Fragment(
+        b'{"pairs":' + orjson.dumps([[key_to_json(k), v] for k, v in pairs.items()]) + b"}"
+    )
 
 
 def apply(value: Exact, patches: Json) -> Exact:
-    """``value`` with its ``patches`` put in place (in the same containers).
+    """Apply ``patches`` to ``value`` in place.
 
-    Raises :class:`Damaged` when a patch is malformed or does not lead to a ``null``.
+    Raises:
+        Damaged: A patch is malformed, or the place that it names does not hold ``null``.
     """
     try:
         return _apply(value, patches)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError):
-        # One answer for every way in which a list of patches can be malformed.
-        raise _damage() from None
+        # Every malformed list of patches gives the same error.
+        raise _malformed() from None
 
 
-def _damage() -> Damaged:
+def _malformed() -> Damaged:
     return Damaged("a record's patches do not fit its payload: it was not written by a correct writer")
 
 
 def _apply(value: Exact, patches: Iterable[Json]) -> Exact:
     holder = [value]
-    for path, entries in map(_pair, patches):
+    for path, entries in map(_two_items, patches):
         container: Exact = holder
         if path is not None:
             if type(path) is not list:
-                raise _damage()
+                raise _malformed()
             container = holder[0]
             for step in path:
-                container = _at(container, step)
+                container = _lookup(container, step)
         if type(entries) is not list:
-            raise _damage()
-        for key, form in map(_pair, entries):
+            raise _malformed()
+        for key, patched in map(_two_items, entries):
             if path is None:
                 if key is not None:
-                    raise _damage()
+                    raise _malformed()
                 key = 0
-            if _at(container, key) is not None:
-                raise _damage()
-            _put(container, _key(key), _value(form))
+            if _lookup(container, key) is not None:
+                raise _malformed()
+            _assign(container, _key_from_json(key), _value_from_json(patched))
     return holder[0]
 
 
-def _pair(form: Json) -> tuple[Json, Json]:
-    """An array of two; a string or an object of two would unpack as well."""
-    if type(form) is not list:
-        raise _damage()
-    first, second = form
+def _two_items(pair: Json) -> tuple[Json, Json]:
+    """The two items of an array; a string or an object of two is refused, though Python could unpack it."""
+    if type(pair) is not list:
+        raise _malformed()
+    first, second = pair
     return first, second
 
 
-def _at(container: Exact, step: Json) -> Exact:
-    key = _key(step)
+def _lookup(container: Exact, step: Json) -> Exact:
+    key = _key_from_json(step)
     if type(container) is not (list if type(key) is int else dict) or (type(key) is int and key < 0):
-        raise _damage()
+        raise _malformed()
     found: Exact = container[key]  # type: ignore[index]  # an int for a list, a str for a dict, as just checked
     return found
 
 
-def _put(container: Exact, key: str | int, value: Exact) -> None:
+def _assign(container: Exact, key: str | int, value: Exact) -> None:
     container[key] = value
 
 
-def _key(form: Json) -> str | int:
-    if type(form) is str or type(form) is int:
-        return form
-    kind, points = _only_member(form)
+def _key_from_json(key: Json) -> str | int:
+    if type(key) is str or type(key) is int:
+        return key
+    kind, points = _only_member(key)
     if kind != "str":
-        raise _damage()
-    return _string(points)
+        raise _malformed()
+    return _string_from_json(points)
 
 
-def _only_member(form: Json) -> tuple[str, Json]:
-    if type(form) is not dict or len(form) != 1:
-        raise _damage()
-    return next(iter(form.items()))
+def _only_member(tagged: Json) -> tuple[str, Json]:
+    if type(tagged) is not dict or len(tagged) != 1:
+        raise _malformed()
+    return next(iter(tagged.items()))
 
 
-def _string(points: Json) -> str:
+def _string_from_json(points: Json) -> str:
     if type(points) is not list or not set(map(type, points)) <= {int}:
-        raise _damage()
+        raise _malformed()
     return "".join(map(chr, points))
 
 
-def _value(form: Json) -> Exact:
-    if type(form) is str:
-        return _FLOATS[form]
-    kind, body = _only_member(form)
+def _value_from_json(patched: Json) -> Exact:
+    if type(patched) is str:
+        return _FLOATS[patched]
+    kind, body = _only_member(patched)
     if kind == "int" and _HEX.fullmatch(body):
         return int(body, 16)
     if kind == "str":
-        return _string(body)
+        return _string_from_json(body)
     if kind == "pairs":
         if type(body) is not list:
-            raise _damage()
-        pairs = {_key(key): value for key, value in map(_pair, body)}
+            raise _malformed()
+        pairs = {_key_from_json(key): value for key, value in map(_two_items, body)}
         if len(pairs) == len(body) and set(map(type, pairs)) <= {str}:
             return pairs
-    raise _damage()
+    raise _malformed()

@@ -1,4 +1,4 @@
-"""Paths into a payload, for people: ``$.messages[3].score``."""
+"""Paths into a payload as text for people: ``$.messages[3].score``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATH_CHARACTERS: Final = 1000
 
 
 def path_text(steps: Iterable[str | int]) -> str:
-    """The path as text: ASCII, keys cut at 80 characters, a very long path cut in its middle."""
+    """The path as ASCII text. A key is cut at 80 characters; a path over 1,000 is cut in its middle."""
     text = "$" + "".join(map(_step, steps))
     if len(text) <= _PATH_CHARACTERS:
         return text

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Looking at every value of a payload, in C: the quick half of the proof of exactness (see `proof`).
+"""The quick pass of the check of exactness, in C (see `proof`). It looks at every value of a payload.
 
-Nothing here makes an object, runs Python code or gives up the GIL, so no reference needs to be counted.
-Keys, strings and integers are left to orjson, which refuses what it cannot hold, unless ``thorough``.
+Nothing here creates an object, runs Python code or releases the GIL, so no reference has to be counted.
+Keys, strings and integers are left to orjson, which refuses those that it cannot encode exactly, unless
+``thorough`` is set.
 """
 
 cdef extern from "Python.h":
@@ -27,58 +28,59 @@ cdef extern from "Python.h":
 
 PLAIN = 1
 LARGE = 0
-ODD = -1
-MANY = -2
+NOT_PLAIN = -1
+TOO_MANY = -2
 
 cdef enum:
-    _VALUE_BYTES = 8  # about, of a number or of a key
+    _VALUE_BYTES = 8  # the approximate size of a number or of a key
 
-cdef struct _Left:
+cdef struct _Budget:
     Py_ssize_t values
     Py_ssize_t size
 
 
-def judge(value, Py_ssize_t depth, Py_ssize_t values, Py_ssize_t size):
-    """What there is to do with a value of at most ``depth`` containers and ``values`` values.
+def quick_check(value, Py_ssize_t depth, Py_ssize_t values, Py_ssize_t size):
+    """Classify a value that may have at most ``depth`` levels and ``values`` values.
 
-    PLAIN: it is exact and needs no patch, as far as orjson would not refuse it. ODD: that is not so. LARGE: its
-    text has more than about ``size`` bytes; not all of it was looked at. MANY: it has more than ``values``.
+    PLAIN: the value is exact and needs no patch, unless orjson refuses it. NOT_PLAIN: the detailed pass has to
+    decide. LARGE: the text exceeds about ``size`` bytes; only a part was scanned. TOO_MANY: there are more than
+    ``values`` values.
     """
-    cdef _Left left = _Left(values, size)
-    if _is_sound(<PyObject*>value, depth, &left, False):
+    cdef _Budget left = _Budget(values, size)
+    if _is_plain(<PyObject*>value, depth, &left, False):
         return PLAIN if left.size >= 0 else LARGE
     if left.size < 0:
         return LARGE
-    return MANY if left.values < 0 else ODD
+    return TOO_MANY if left.values < 0 else NOT_PLAIN
 
 
-def count_sound(value, Py_ssize_t depth, Py_ssize_t most):
-    """How many values lie in ``value``; when something in it is not exact, or may need a patch, the number of
-    values looked at, and one, as a negative number.
+def count_plain(value, Py_ssize_t depth, Py_ssize_t max_values):
+    """Count the values in ``value`` if all are exact and need no patch.
 
-    An integer from 2**63 to 2**64-1 counts as one that may need a patch.
+    Otherwise the result is negative: -1 minus the number of values that were scanned. An integer from 2**63 to
+    2**64-1 counts as one that may need a patch.
     """
-    cdef _Left left = _Left(most, PY_SSIZE_T_MAX)
-    cdef bint sound = _is_sound(<PyObject*>value, depth, &left, True)
-    return most - left.values if sound else left.values - most - 1
+    cdef _Budget left = _Budget(max_values, PY_SSIZE_T_MAX)
+    cdef bint plain = _is_plain(<PyObject*>value, depth, &left, True)
+    return max_values - left.values if plain else left.values - max_values - 1
 
 
-def brackets(bytes data):
-    """How many brackets and braces open in a text."""
+def count_brackets(bytes data):
+    """The number of opening brackets and braces in a text."""
     cdef const unsigned char* text = data
     cdef Py_ssize_t at, count = 0
     for at in range(len(data)):
-        count += (text[at] | 0x20) == 0x7B  # "[" and "{" differ in this bit only
+        count += (text[at] | 0x20) == 0x7B  # "[" and "{" differ only in this bit
     return count
 
 
-cdef bint _is_sound(PyObject* value, Py_ssize_t depth, _Left* left, bint thorough) noexcept:
-    cdef int sort = _sort(value, left, thorough)
-    return _scan(value, depth, left, thorough) if sort > 0 else sort == 0
+cdef bint _is_plain(PyObject* value, Py_ssize_t depth, _Budget* left, bint thorough) noexcept:
+    cdef int category = _classify(value, left, thorough)
+    return _scan(value, depth, left, thorough) if category > 0 else category == 0
 
 
-cdef inline int _sort(PyObject* value, _Left* left, bint thorough) noexcept:
-    """0 for a value without others in it that is in order, 1 for a container, -1 for anything else."""
+cdef inline int _classify(PyObject* value, _Budget* left, bint thorough) noexcept:
+    """0 for a scalar that is plain, 1 for a container, -1 for anything else."""
     cdef PyTypeObject* kind = Py_TYPE(value)
     cdef double number
     if kind == &PyUnicode_Type:
@@ -88,7 +90,7 @@ cdef inline int _sort(PyObject* value, _Left* left, bint thorough) noexcept:
         return -1 if thorough and _is_long(value) else 0
     if kind == &PyFloat_Type:
         number = PyFloat_AS_DOUBLE(value)
-        return 0 if number - number == 0.0 else -1  # NaN and the infinities differ from themselves so
+        return 0 if number - number == 0.0 else -1  # for NaN and the infinities the difference is NaN
     if kind == &PyDict_Type or kind == &PyList_Type:
         return 1
     return 0 if kind == &PyBool_Type or value == <PyObject*>None else -1
@@ -110,17 +112,17 @@ cdef bint _has_surrogate(PyObject* value) noexcept:
     return False
 
 
-cdef bint _scan(PyObject* container, Py_ssize_t depth, _Left* left, bint thorough) noexcept:
-    """Look at a container; ``left`` says how much more may be looked at in all.
+cdef bint _scan(PyObject* container, Py_ssize_t depth, _Budget* left, bint thorough) noexcept:
+    """Whether all values in a container are plain. ``left`` is the budget that remains for the whole scan.
 
-    It calls itself, at most ``depth`` times deep, on C's stack.
+    The function is recursive, at most ``depth`` calls deep, on the C stack.
     """
     cdef bint is_dict = Py_TYPE(container) == &PyDict_Type
     cdef Py_ssize_t size = PyDict_Size(container) if is_dict else PyList_GET_SIZE(container)
     cdef Py_ssize_t place = 0
     cdef PyObject* key
     cdef PyObject* value
-    cdef int sort
+    cdef int category
     left.values -= size
     left.size -= size * _VALUE_BYTES
     if depth <= 0 or left.values < 0 or left.size < 0:
@@ -129,13 +131,13 @@ cdef bint _scan(PyObject* container, Py_ssize_t depth, _Left* left, bint thoroug
         while PyDict_Next(container, &place, &key, &value):
             if thorough and (Py_TYPE(key) != &PyUnicode_Type or _has_surrogate(key)):
                 return False
-            sort = _sort(value, left, thorough)
-            if sort != 0 and (sort < 0 or not _scan(value, depth - 1, left, thorough)):
+            category = _classify(value, left, thorough)
+            if category != 0 and (category < 0 or not _scan(value, depth - 1, left, thorough)):
                 return False
     else:
         for place in range(size):
             value = PyList_GET_ITEM(container, place)
-            sort = _sort(value, left, thorough)
-            if sort != 0 and (sort < 0 or not _scan(value, depth - 1, left, thorough)):
+            category = _classify(value, left, thorough)
+            if category != 0 and (category < 0 or not _scan(value, depth - 1, left, thorough)):
                 return False
     return True

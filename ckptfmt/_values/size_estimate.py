@@ -1,4 +1,4 @@
-"""About how large the text of a value will be."""
+"""A quick estimate of the encoded size of a value."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any, Final
 
 from ckptfmt._values.patches import Exact
 
-_VISITS: Final = 300
-_SAMPLE: Final = 8
+_MAX_VISITS: Final = 300
+_SAMPLE_SIZE: Final = 8
 _NUMBER_BYTES: Final = 8
 _KEY_BYTES: Final = 8
 
 
-def estimate(value: Exact, enough: float = math.inf) -> float:
-    """About how many bytes the text will have, in some microseconds; stops where it is ``enough``.
+def estimate(value: Exact, stop_at: float = math.inf) -> float:
+    """Estimate the bytes of the encoded text, in a few microseconds. It stops once it reaches ``stop_at``.
 
-    Of long containers a sample is looked at, so one large value among many small ones can be missed.
+    Only a sample of a long container is examined, so one large value among many small ones can be missed.
     """
     if type(value) is str:
         return len(value) * (1 if value.isascii() else 2)
     total, visits = 0.0, 0
     level: list[tuple[Any, float]] = [(value, 1.0)] if type(value) is dict or type(value) is list else []
-    while level and total < enough and visits < _VISITS:
+    while level and total < stop_at and visits < _MAX_VISITS:
         below: list[tuple[Any, float]] = []
         for container, weight in level:
             children = container
             if type(container) is dict:
                 children = list(container.values())
                 total += _KEY_BYTES * weight * len(children)
-            if len(children) > _SAMPLE:
-                step = len(children) // _SAMPLE
+            if len(children) > _SAMPLE_SIZE:
+                step = len(children) // _SAMPLE_SIZE
                 weight *= step
                 children = children[step // 2 :: step]
             visits += len(children)

@@ -1,4 +1,4 @@
-"""What a decoder of JSON passes over in silence: a member named twice, an integer that becomes a float."""
+"""A search for faults that a JSON decoder does not report: a duplicate member, an integer read as a float."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _TOKEN: Final = re.compile(
 )
 _OPENING: Final = (b"[", b"{")
 _CLOSING: Final = (b"]", b"}")
-_SHORT: Final = 18
-"""Digits that every integer of 64 bits can have."""
+_SAFE_DIGITS: Final = 18
+"""Every integer of at most this many digits fits in 64 bits."""
 
 
-def problem_of(text: bytes, parsed: Json) -> str | None:
-    """What is wrong with well-formed JSON ``text``, decoded to ``parsed``: words for an error, no value.
+def strict_json_problem(text: bytes, parsed: Json) -> str | None:
+    """Describe what is wrong with the well-formed JSON ``text``, which was decoded to ``parsed``.
 
-    Encoding gives the same bytes where nothing was passed over: a quick answer for our own files. Other
-    spellings are scanned.
+    The description names no value; None means that nothing is wrong. If encoding ``parsed`` gives the same
+    bytes, there is no fault: a quick check for files that this package wrote. Other texts are scanned.
     """
     try:
         if orjson.dumps(parsed) == text:
             return None
-    except TypeError:  # nested deeper than orjson writes
+    except TypeError:  # nested deeper than orjson encodes
         pass
     return _scan(text)
 
 
 def _scan(text: bytes) -> str | None:
-    """A scan of tokens, so that nesting costs no stack."""
+    """Scan the tokens. There is no recursion, so any nesting is possible."""
     members: list[set[str]] = []
     for token in _TOKEN.finditer(text):
         string, colon, integer, rest = token.groups()
         if integer is not None:
-            if not rest and len(integer) > _SHORT and not -(2**63) <= int(integer[:21]) < 2**64:
+            if not rest and len(integer) > _SAFE_DIGITS and not -(2**63) <= int(integer[:21]) < 2**64:
                 return "holds an integer outside -2^63 to 2^64-1"
         elif string is None:
             if token[0] in _OPENING:

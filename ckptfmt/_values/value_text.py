@@ -1,4 +1,4 @@
-"""Values as short text for people: ASCII, never longer than some words, whatever a value holds."""
+"""Values as short ASCII text for people, of bounded length for any value."""
 
 from __future__ import annotations
 
@@ -8,58 +8,59 @@ from typing import Final
 from ckptfmt._text import count_text
 from ckptfmt._values.patches import Exact
 
-SHOWN_CHARACTERS: Final = 60
-_BEFORE_A_DIFFERENCE: Final = 20
-_COMPARED_SINGLY: Final = 64
-_LEVELS_SHOWN: Final = 4
-_BITS_SHOWN_AS_DECIMAL: Final = 64
+MAX_CHARACTERS: Final = 60
+_CONTEXT_CHARACTERS: Final = 20
+_LINEAR_SEARCH_CHARACTERS: Final = 64
+_MAX_LEVELS: Final = 4
+_MAX_DECIMAL_BITS: Final = 64
 
 
-def shown(value: Exact) -> str:
-    """A scalar as Python writes it, cut at 60 characters; of a container its number of elements."""
+def summary_text(value: Exact) -> str:
+    """A scalar as Python writes it, cut at 60 characters; for a container its number of elements."""
     if isinstance(value, dict | list):
         return count_text(len(value), "element")
-    return _cut(_text(value))
+    return _cut(_scalar_text(value))
 
 
-def beginning(value: Exact) -> str:
-    """A value as Python writes it, containers too, cut at 60 characters."""
+def beginning_text(value: Exact) -> str:
+    """Any value, also a container, as Python writes it, cut at 60 characters."""
     text = ""
-    for token in _tokens(value, _LEVELS_SHOWN):
+    for token in _tokens(value, _MAX_LEVELS):
         text += token
-        if len(text) > SHOWN_CHARACTERS:
+        if len(text) > MAX_CHARACTERS:
             break
     return _cut(text)
 
 
-def apart(one: Exact, other: Exact) -> tuple[str, str, int | None]:
-    """Two scalars of one type that differ, as :func:`shown`.
+def difference_texts(one: Exact, other: Exact) -> tuple[str, str, int | None]:
+    """Two different scalars of one type, as :func:`summary_text`.
 
-    Where that would cut both before they differ, they are shown from shortly before that place, and the place
-    is returned too: a number of characters, of integers beyond 64 bits in their hex form.
+    When both texts would be cut before they differ, they are shown from shortly before that place, and the
+    place is the third item: a character (of an integer beyond 64 bits: a character of its hex form).
+    Otherwise the third item is None.
     """
-    left, right = (each if isinstance(each, str) else _text(each) for each in (one, other))
+    left, right = (each if isinstance(each, str) else _scalar_text(each) for each in (one, other))
     place = _first_difference(left, right)
     is_text = isinstance(one, str)
 
     def written(text: str) -> str:
         return ascii(text) if is_text else text
 
-    whole = shown(one), shown(other)
-    seen = max(len(written(each[max(0, place - SHOWN_CHARACTERS) : place + 1])) for each in (left, right))
-    if seen <= SHOWN_CHARACTERS - 2 or not any(each.endswith("...") for each in whole):
+    whole = summary_text(one), summary_text(other)
+    seen = max(len(written(each[max(0, place - MAX_CHARACTERS) : place + 1])) for each in (left, right))
+    if seen <= MAX_CHARACTERS - 2 or not any(each.endswith("...") for each in whole):
         return *whole, None
     start = place
-    while place - start < _BEFORE_A_DIFFERENCE and len(written(left[start:place])) < _BEFORE_A_DIFFERENCE:
+    while place - start < _CONTEXT_CHARACTERS and len(written(left[start:place])) < _CONTEXT_CHARACTERS:
         start -= 1
     before, after = (
-        f"...{_cut(written(each[start : start + SHOWN_CHARACTERS + 1]))}" for each in (left, right)
+        f"...{_cut(written(each[start : start + MAX_CHARACTERS + 1]))}" for each in (left, right)
     )
     return before, after, place
 
 
 def kind_text(value: Exact) -> str:
-    """What kind of value it is, and how large, without showing it."""
+    """The type of a value and its size, without the value itself."""
     kind = type(value).__name__
     if isinstance(value, dict | list):
         return f"{kind} of {count_text(len(value), 'element')}"
@@ -70,7 +71,7 @@ def _tokens(value: Exact, levels: int) -> Iterator[str]:
     if isinstance(value, dict) and levels:
         yield "{"
         for number, (key, each) in enumerate(value.items()):
-            yield f"{', ' if number else ''}{_text(key)}: "
+            yield f"{', ' if number else ''}{_scalar_text(key)}: "
             yield from _tokens(each, levels - 1)
         yield "}"
     elif isinstance(value, list) and levels:
@@ -80,29 +81,30 @@ def _tokens(value: Exact, levels: int) -> Iterator[str]:
             yield from _tokens(each, levels - 1)
         yield "]"
     else:
-        yield shown(value)
+        yield summary_text(value)
 
 
-def _text(value: Exact) -> str:
+def _scalar_text(value: Exact) -> str:
     if isinstance(value, str):
-        # What is cut anyway need not be escaped first: a value may have a gigabyte.
-        return ascii(value[: SHOWN_CHARACTERS + 1])
-    return _integer(value) if type(value) is int else ascii(value)
+        # The text is cut before it is escaped, because a string may have a gigabyte.
+        return ascii(value[: MAX_CHARACTERS + 1])
+    return _integer_text(value) if type(value) is int else ascii(value)
 
 
-def _integer(value: int) -> str:
-    # Python refuses to write integers of more than 4,300 digits as decimals.
-    return hex(value) if value.bit_length() > _BITS_SHOWN_AS_DECIMAL else str(value)
+def _integer_text(value: int) -> str:
+    # Python refuses to convert integers of more than 4,300 digits to decimal text.
+    return hex(value) if value.bit_length() > _MAX_DECIMAL_BITS else str(value)
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 3]}..."
 
 
 def _first_difference(one: str, other: str) -> int:
-    """The first place where two strings differ: the end of one, when the other goes on."""
+    """The first place where two strings differ; the end of the shorter one when it is a prefix."""
     start, end = 0, min(len(one), len(other))
-    while end - start > _COMPARED_SINGLY:  # halves: comparing slices is far faster than comparing characters
+    # Binary search: comparing slices is far faster than comparing characters.
+    while end - start > _LINEAR_SEARCH_CHARACTERS:
         middle = (start + end) // 2
         if one[start:middle] == other[start:middle]:
             start = middle

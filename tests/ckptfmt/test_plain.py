@@ -205,8 +205,8 @@ def test_what_changes_meanwhile_is_taken_as_it_was_reached() -> None:
         ({"a": {1: 2, "1": 3}}, '$.a["1"]', "become the same"),
         ({None: 2, "null": 3}, "$.null", "become the same"),
         ({Mode.FAST: 2, "nested": {"x": {1.0: 1, "1.0": 2}}}, '$.nested.x["1.0"]', "become the same"),
-        ([Failing()], "$[0]", "failed to become plain (RuntimeError)"),
-        ([Unfinished()], "$[0]", "failed to become plain (AttributeError)"),
+        ([Failing()], "$[0]", "could not be converted (RuntimeError)"),
+        ([Unfinished()], "$[0]", "could not be converted (AttributeError)"),
         ([Endless()], "$[0]", "Endless"),
     ],
 )
