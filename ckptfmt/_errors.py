@@ -3,28 +3,28 @@
 ::
 
     CheckpointError
-    ├── StoreError               the place failed: try again, or look at the place (.errno, .path, .written)
-    │   ├── UnusableDirectory    it can hold no checkpoint, however often the call is repeated
-    │   └── UnsupportedStore     it lacks an operation that the format needs
-    ├── BadCheckpoint            what is stored cannot be used: take another checkpoint (.file, .episode)
-    │   ├── Damaged              stored bytes are not what was written
-    │   ├── Incomplete           something that must be there was never finished, or is gone
+    ├── StoreError               the store failed: retry, or check the store (.errno, .path, .written)
+    │   ├── UnusableDirectory    the directory cannot hold a checkpoint; a retry does not help
+    │   └── UnsupportedStore     the store lacks an operation that the format requires
+    ├── BadCheckpoint            stored files cannot be used: take another checkpoint (.file, .episode)
+    │   ├── Damaged              stored bytes differ from what was written
+    │   ├── Incomplete           a required file was never finished, or is missing
     │   └── Unsupported          another format version, or an unknown feature
-    ├── BadInput                 what the caller gave cannot be stored: change it
-    │   ├── InexactValue         a value that would not read back as it was (.episode, .path)
-    │   ├── LimitExceeded        more than a stated limit admits
-    │   ├── SnapshotChanged      records written a second time were not the same
-    │   └── InvalidId            a string that names no rollout, attempt or participant (also a ValueError)
+    ├── BadInput                 the caller's input cannot be stored: change it
+    │   ├── InexactValue         a value would read back as something else (.episode, .path)
+    │   ├── LimitExceeded        a limit is exceeded
+    │   ├── SnapshotChanged      records gave different bytes when they were written a second time
+    │   └── InvalidId            a string names no rollout, attempt or participant (also a ValueError)
     ├── Conflict                 something else is published under this name
-    ├── OutcomeUnknown           the store did not say whether a write happened
+    ├── OutcomeUnknown           the store did not report whether a write happened
     ├── NotFound                 nothing is stored under this name (also a KeyError)
     ├── Stopped                  the gate was stopped: nothing was or will be published
     └── MissingLibrary           an optional library is not installed (also an ImportError)
 
-``code`` is stable and never reused for something else; ``retryable`` says whether the same call may succeed
-later. Every error pickles with its attributes. A message names what, where and what to do, and never shows
-a stored value. An argument of another type than a function takes is a TypeError, of another range a
-ValueError, as everywhere in Python.
+Each ``code`` is stable and is never reused for another kind of error; ``retryable`` tells whether the same
+call may succeed later. Every error can be pickled with its attributes. A message names the object, the fault
+and the remedy, and never contains a stored value. An argument of a wrong type is a TypeError, an argument out
+of range a ValueError, as in Python itself.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ from typing import ClassVar
 
 
 class CheckpointError(Exception):
-    """The root of every error that this package raises on purpose.
+    """The base class of every error that this package raises on purpose.
+
+    Args:
+        message: The message for people.
 
     Attributes:
-        code: A stable name of the kind of error, such as ``damaged``.
+        code: A stable identifier of the kind of error, such as ``damaged``.
         retryable: Whether the same call may succeed later.
     """
 
@@ -56,12 +59,19 @@ class CheckpointError(Exception):
 
 
 class StoreError(CheckpointError):
-    """The place where files are stored failed. Try again, or look at the place.
+    """The store failed. Retry the call, or check the store.
+
+    Args:
+        message: The message for people.
+        errno: See the attribute.
+        path: See the attribute.
+        written: See the attribute.
 
     Attributes:
-        errno: The number of the operating system's error, when it gave one.
+        errno: The error number of the operating system; None when there is none.
         path: The file or directory that the error is about.
-        written: Bytes of that file that were written before; None when nothing was being written.
+        written: The number of bytes that were written to the file before the error; None when it is not known
+            or no file was being written.
     """
 
     code = "store_error"
@@ -82,25 +92,31 @@ class StoreError(CheckpointError):
 
 
 class UnusableDirectory(StoreError):
-    """The place is no directory, or may not be written. Trying again does not help: use another place."""
+    """The path is not a directory, or it is not writable. A retry does not help: use another place."""
 
     code = "unusable_directory"
     retryable = False
 
 
 class UnsupportedStore(StoreError):
-    """The place lacks an operation that the format needs, such as create-only, or its URL names no store."""
+    """The store lacks an operation that the format requires, such as create-only, or the URL is not valid."""
 
     code = "unsupported_store"
     retryable = False
 
 
 class BadCheckpoint(CheckpointError):
-    """What is stored cannot be used. Take another checkpoint, or another copy of this one.
+    """Stored files cannot be used. Take another checkpoint, or another copy of this one.
+
+    Args:
+        message: The message for people.
+        file: See the attribute.
+        episode: See the attribute.
 
     Attributes:
-        file: The file that the error is about, relative to what was opened; None when that is not known.
-        episode: The capture key of the record that the error is about, when there is one.
+        file: The file that the error is about, relative to the folder that was opened; None when it is not
+            known.
+        episode: The capture key of the record that the error is about; None when there is none.
     """
 
     code = "bad_checkpoint"
@@ -112,37 +128,40 @@ class BadCheckpoint(CheckpointError):
 
 
 class Damaged(BadCheckpoint):
-    """Stored bytes are not what was written."""
+    """Stored bytes differ from what was written."""
 
     code = "damaged"
 
 
 class Incomplete(BadCheckpoint):
-    """Something that must be there (a manifest, ``checkpoint.json``, a records file) was never finished, or
-    is gone.
-    """
+    """A required file (a manifest, ``checkpoint.json``, a records file) was never finished, or is missing."""
 
     code = "incomplete"
 
 
 class Unsupported(BadCheckpoint):
-    """A file has another format version, or needs a feature that this version of ckptfmt does not have."""
+    """A file has another format version, or requires a feature that this version of ckptfmt does not have."""
 
     code = "unsupported"
 
 
 class BadInput(CheckpointError):
-    """What the caller gave cannot be stored. The same input fails each time."""
+    """The caller's input cannot be stored. The same input fails each time."""
 
     code = "bad_input"
 
 
 class InexactValue(BadInput):
-    """A value would not read back as it was. :func:`ckptfmt.plain` makes a value exact on purpose.
+    """A value would read back as something else. :func:`ckptfmt.plain` converts a value to an exact one.
+
+    Args:
+        message: The message for people.
+        path: See the attribute.
+        episode: See the attribute.
 
     Attributes:
-        path: Where the value stands in its payload, such as ``$.messages[3].score``.
-        episode: The capture key of the record, when there is one.
+        path: The path of the value in its payload, such as ``$.messages[3].score``.
+        episode: The capture key of the record; None when there is none.
     """
 
     code = "inexact_value"
@@ -154,31 +173,31 @@ class InexactValue(BadInput):
 
 
 class LimitExceeded(BadInput):
-    """A stated limit (see :class:`ckptfmt.Limits`) does not admit this."""
+    """A limit (see :class:`ckptfmt.Limits`) is exceeded."""
 
     code = "limit_exceeded"
 
 
 class SnapshotChanged(BadInput):
-    """Records had to be written a second time, and did not give the same bytes as the first time."""
+    """Records had to be written a second time and gave different bytes."""
 
     code = "snapshot_changed"
 
 
 class InvalidId(BadInput, ValueError):
-    """A string names no rollout, attempt, participant or checkpoint. Nothing is guessed or repaired."""
+    """A string names no rollout, attempt, participant or checkpoint. It is neither guessed nor repaired."""
 
     code = "invalid_id"
 
 
 class Conflict(CheckpointError):
-    """Something else is already published under this name, or parts do not belong together."""
+    """Something else is published under this name, or parts do not belong together."""
 
     code = "conflict"
 
 
 class OutcomeUnknown(CheckpointError):
-    """A write may or may not have happened and cannot be read back now. Nothing was deleted; try again."""
+    """A write may have happened or not, and cannot be read back now. Nothing was deleted. Retry the call."""
 
     code = "outcome_unknown"
     retryable = True
@@ -197,11 +216,11 @@ class Stopped(CheckpointError):
 
 
 class MissingLibrary(CheckpointError, ImportError):
-    """An optional library that this call needs is not installed. The message says how to install it."""
+    """An optional library that this call requires is not installed. The message says how to install it."""
 
     code = "missing_library"
 
 
 def wrong_type(argument: str, takes: str, value: object) -> TypeError:
-    """The error for an argument of another type: which one, what it takes, and the type that it was."""
+    """The error for an argument of a wrong type: it names the argument, the accepted and the given type."""
     return TypeError(f"{argument} takes {takes}, not a value of type {type(value).__name__}")

@@ -1,7 +1,7 @@
 """Rollout ids, attempts, and the capture keys that name an attempt.
 
-The capture key of attempt 0 of rollout ``r`` is ``r``; of attempt N ≥ 1 it is ``r-aN``. A rollout id never
-ends in that suffix itself, so every key decodes to exactly one rollout and attempt.
+The capture key of attempt 0 of rollout ``r`` is ``r``; the capture key of attempt N ≥ 1 is ``r-aN``. A
+rollout id never ends in such a suffix, so every key decodes to exactly one rollout and attempt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,23 @@ _MAX_ATTEMPT: Final = 10**FormatLimits.ATTEMPT_DIGITS - 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class EpisodeId:
-    """One attempt of one rollout. Raises :class:`InvalidId` for anything that has no capture key."""
+    """One attempt of one rollout.
+
+    Attributes:
+        rollout_id: The id of the rollout: ``[A-Za-z0-9][A-Za-z0-9._-]*``, at most 256 bytes, without a suffix
+            ``-a<attempt>``.
+        attempt: The attempt, counted from 0; at most 9 digits.
+
+    Raises:
+        InvalidId: The values form no capture key.
+
+    Example:
+        ::
+
+            episode = ckptfmt.EpisodeId("17-0", attempt=1)
+            episode.capture_key                                         # "17-0-a1"
+            ckptfmt.EpisodeId.from_capture_key("17-0-a1") == episode    # True
+    """
 
     rollout_id: str
     attempt: int = 0
@@ -39,11 +55,11 @@ class EpisodeId:
     def __post_init__(self) -> None:
         rollout_id, attempt = self.rollout_id, self.attempt
         if type(rollout_id) is not str:
-            raise InvalidId(f"a rollout id is a str, not {_kind(rollout_id)}")
+            raise InvalidId(f"a rollout id is a str, not {_type_text(rollout_id)}")
         if _ROLLOUT_ID.fullmatch(rollout_id) is None:
             raise InvalidId(
                 f"rollout id {quoted(rollout_id)} is not of the form [A-Za-z0-9][A-Za-z0-9._-]*: letters, "
-                "digits, '.', '_' and '-', the first one a letter or a digit"
+                "digits, '.', '_' and '-'; the first character is a letter or a digit"
             )
         if len(rollout_id) > FormatLimits.ROLLOUT_ID_BYTES:
             raise InvalidId(
@@ -53,31 +69,41 @@ class EpisodeId:
         if (suffix := _SUFFIX.search(rollout_id)) is not None:
             raise InvalidId(
                 f"rollout id {quoted(rollout_id)} ends in {quoted(suffix[0])}, which is reserved for "
-                "attempts; about one uuid4 string in 3,300 does: make ids with new_rollout_id(), "
-                "and decode keys with EpisodeId.from_capture_key"
+                "attempts (about one uuid4 string in 3,300 ends like this); create ids with "
+                "new_rollout_id(), and decode keys with EpisodeId.from_capture_key"
             )
         if type(attempt) is not int or not 0 <= attempt <= _MAX_ATTEMPT:
             raise InvalidId(f"an attempt is an int from 0 to {_MAX_ATTEMPT}, not {_describe_index(attempt)}")
 
     @property
     def capture_key(self) -> str:
-        """The one string that names this attempt everywhere: paths, bodies, files."""
+        """The string that names this attempt in paths, request bodies and files."""
         return f"{self.rollout_id}-a{self.attempt}" if self.attempt else self.rollout_id
 
     @classmethod
     def from_capture_key(cls, key: str) -> EpisodeId:
-        """Decode ``key``; raises :class:`InvalidId` when it names no rollout and attempt."""
+        """Decode a capture key.
+
+        Args:
+            key: The capture key.
+
+        Returns:
+            The episode.
+
+        Raises:
+            InvalidId: The key names no rollout and attempt.
+        """
         if type(key) is not str:
-            raise InvalidId(f"a capture key is a str, not {_kind(key)}")
+            raise InvalidId(f"a capture key is a str, not {_type_text(key)}")
         suffix = _SUFFIX.search(key)
         if suffix is None:
             return cls(key)
         if suffix.start() == 0:
-            raise InvalidId(f"{quoted(key)} is no capture key: there is no rollout id before the attempt")
+            raise InvalidId(f"{quoted(key)} is not a capture key: there is no rollout id before the attempt")
         if (other := _SUFFIX.search(key, 0, suffix.start())) is not None:
             raise InvalidId(
-                f"{quoted(key)} is no capture key: before {quoted(suffix[0])} it ends in {quoted(other[0])}, "
-                "and such an ending is reserved for the attempt; a key names one attempt of a rollout"
+                f"{quoted(key)} is not a capture key: before {quoted(suffix[0])} it ends in "
+                f"{quoted(other[0])}, which is reserved for the attempt; a key names one attempt of a rollout"
             )
         digits = suffix[1]
         if len(digits) > FormatLimits.ATTEMPT_DIGITS:
@@ -89,7 +115,14 @@ class EpisodeId:
 
     @classmethod
     def from_checked_key(cls, key: str) -> EpisodeId:
-        """Like :meth:`from_capture_key`, for a key that was decoded before: nothing is checked again."""
+        """Decode a key that was checked before, without checking it again.
+
+        Args:
+            key: A capture key that :meth:`from_capture_key` accepts.
+
+        Returns:
+            The episode.
+        """
         suffix = _SUFFIX.search(key) if "-a" in key else None
         episode = object.__new__(cls)
         object.__setattr__(episode, "rollout_id", key if suffix is None else key[: suffix.start()])
@@ -101,7 +134,9 @@ class EpisodeId:
 
 
 def rollouts_of(keys: Sequence[str]) -> list[str]:
-    """The rollout id of each capture key, as :meth:`EpisodeId.from_capture_key` decodes it; many at a time.
+    """The rollout id of each capture key, as :meth:`EpisodeId.from_capture_key` decodes it.
+
+    For many keys this is faster than decoding each.
 
     Raises :class:`InvalidId`.
     """
@@ -121,16 +156,30 @@ def rollouts_of(keys: Sequence[str]) -> list[str]:
 
 
 def new_rollout_id() -> str:
-    """A fresh random rollout id that is never refused (32 hex digits: no hyphen, so no reserved suffix)."""
+    """Create a random rollout id.
+
+    Returns:
+        32 hex digits. The id has no hyphen, so it never ends in the suffix that is reserved for attempts.
+    """
     return uuid.uuid4().hex
 
 
 def episode_from_run_body(body: Mapping[str, object]) -> EpisodeId | None:
-    """The episode that a ``/run`` body runs as, or None when it carries no identity.
+    """Find the episode that the body of a ``/run`` request belongs to.
 
-    An explicit ``<id>-aN`` runs as attempt N of ``<id>``, and refuses any attempt index beside it: the two
-        would decode to no rollout and attempt. A plain explicit id, and a row named by its task and rollout
-        index, run at the body's attempt index. Raises :class:`InvalidId`.
+    An explicit id ``<id>-aN`` is attempt N of ``<id>``; an attempt index beside it is refused, because the
+    two could contradict each other. A plain explicit id, and a row that is named by its task and rollout
+    index, use the attempt index of the body (0 when there is none).
+
+    Args:
+        body: The decoded body.
+
+    Returns:
+        The episode, or None when the body has no identity.
+
+    Raises:
+        InvalidId: The identity in the body is not valid.
+        TypeError: ``body`` is not a mapping.
     """
     if not isinstance(body, Mapping):
         raise wrong_type("episode_from_run_body", "a mapping, the body of a run", body)
@@ -138,14 +187,14 @@ def episode_from_run_body(body: Mapping[str, object]) -> EpisodeId | None:
     explicit = body.get(ROLLOUT_ID_KEY)
     if explicit is not None:
         if type(explicit) is not str:
-            raise InvalidId(f"{ROLLOUT_ID_KEY} must be a str, not {_kind(explicit)}")
+            raise InvalidId(f"{ROLLOUT_ID_KEY} must be a str, not {_type_text(explicit)}")
         episode = EpisodeId.from_capture_key(explicit)
         if episode.attempt == 0:
             return EpisodeId(episode.rollout_id, index or 0)
         if index is not None:
             raise InvalidId(
                 f"{ROLLOUT_ID_KEY} {quoted(explicit)} names attempt {episode.attempt} by its suffix, and "
-                f"{ATTEMPT_INDEX_KEY} is set too; send one of them"
+                f"{ATTEMPT_INDEX_KEY} is set as well; send only one of them"
             )
         return episode
     task, rollout = _index(body, TASK_INDEX_KEY), _index(body, ROLLOUT_INDEX_KEY)
@@ -164,11 +213,11 @@ def _index(body: Mapping[str, object], key: str) -> int | None:
 
 
 def _describe_index(value: object) -> str:
-    """An index may be shown when it is a plain int of modest size; of anything else only the type."""
+    """The index itself when it is an int of modest size, otherwise only its type."""
     if type(value) is int and abs(value) < 10**20:
         return str(value)
-    return _kind(value)
+    return _type_text(value)
 
 
-def _kind(value: object) -> str:
+def _type_text(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,1 +1,1 @@
-"""The nouns of FORMAT.md: what each file holds, and where it lies."""
+"""The data model of FORMAT.md: the content of each file, and its path."""

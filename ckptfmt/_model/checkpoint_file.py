@@ -1,4 +1,4 @@
-"""``checkpoint.json``: it exists, so the checkpoint is complete."""
+"""``checkpoint.json``: a checkpoint is complete when this file exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,12 @@ from ckptfmt.stores import Url, choose_store
 
 @dataclass(frozen=True, slots=True)
 class CutReference:
-    """The cut that the checkpoint consists of: the name of its folder, and the digest of its ``cut.json``."""
+    """A reference to the cut that the checkpoint consists of.
+
+    Attributes:
+        name: The name of the cut's folder.
+        digest: The inner digest of its ``cut.json``.
+    """
 
     name: str
     digest: str
@@ -33,7 +38,12 @@ class CutReference:
 
 @dataclass(frozen=True, slots=True)
 class ParticipantReference:
-    """One participant: its kind, and the digest of its manifest."""
+    """A reference to one participant of a checkpoint.
+
+    Attributes:
+        kind: The participant's kind, such as ``agent``.
+        manifest: The inner digest of its ``manifest.json``.
+    """
 
     kind: str
     manifest: str
@@ -41,9 +51,19 @@ class ParticipantReference:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointBody:
-    """What ``checkpoint.json`` says. ``episodes`` and ``restarts`` are sorted capture keys; ``marks`` is
-    rollout → attempt; ``state`` the controller's own value; ``cut`` is None when the participants' folders
-    lie beside it."""
+    """The content of ``checkpoint.json``.
+
+    Attributes:
+        checkpoint_id: The id of the checkpoint.
+        sequence: The number that orders the checkpoints of a run.
+        cut: The cut; None when the participants' folders are in the same folder as ``checkpoint.json``.
+        participants: The participants by name.
+        episodes: The sorted capture keys of all episodes that were saved.
+        restarts: The sorted capture keys of the episodes that nothing saved and that start over.
+        marks: For each retired rollout the highest retired attempt.
+        state: The controller's own value.
+        digest: The inner digest of the file; empty before the file is written.
+    """
 
     checkpoint_id: str
     sequence: int
@@ -65,16 +85,18 @@ class CheckpointBody:
 
     def __reduce__(self) -> tuple[object, ...]:  # a read-only view of a dict does not pickle
         values = {name: getattr(self, name) for name in self.__slots__}
-        return _body_of, ({**values, "participants": dict(self.participants), "marks": dict(self.marks)},)
+        return _restore_pickled, (
+            {**values, "participants": dict(self.participants), "marks": dict(self.marks)},
+        )
 
 
-def _body_of(values: dict[str, Any]) -> CheckpointBody:
+def _restore_pickled(values: dict[str, Any]) -> CheckpointBody:
     read_only = {name: MappingProxyType(values[name]) for name in ("participants", "marks")}
     return CheckpointBody(**{**values, **read_only})
 
 
 def seal_checkpoint_body(body: CheckpointBody) -> Sealed:
-    """The bytes of ``checkpoint.json``, and their digest. Raises :class:`InexactValue` for the state."""
+    """The bytes of ``checkpoint.json`` and their digest. Raises :class:`InexactValue` for the state."""
     head = orjson.dumps(
         {
             "format": FORMAT,
@@ -103,17 +125,23 @@ def read_checkpoint(url: Url, *, limits: Limits = DEFAULT_LIMITS) -> CheckpointB
 
     Args:
         url: The checkpoint's folder.
-        limits: The most that the file may cost.
+        limits: ``limits.checkpoint_bytes`` bounds the size of the file.
 
     Returns:
-        What it says.
+        The content of the file.
 
     Raises:
-        NotFound: There is no such folder.
+        NotFound: The folder does not exist.
         Incomplete: The folder has no ``checkpoint.json``.
-        Damaged: The file is not what was written.
-        Unsupported: It needs another version of ckptfmt.
+        Damaged: The file differs from what was written.
+        Unsupported: The file requires another version of ckptfmt.
         StoreError: The store failed.
+
+    Example:
+        ::
+
+            body = ckptfmt.read_checkpoint("/data/run/step-1200")
+            body.sequence, len(body.episodes)
     """
     return load_checkpoint_body(CheckpointLayout(choose_store(url)), limits)
 
@@ -133,11 +161,11 @@ def _parse(data: bytes) -> CheckpointBody:
         else:
             check_depth(state)
     except Damaged as error:
-        raise fields.damaged(f"is damaged, or its patches ({error})", "state") from None
+        raise fields.damaged(f"or its patches are damaged ({error})", "state") from None
     participants = {name: _participant(fields, name) for name, _ in fields.object("participants").items()}
     if len({name.lower() for name in participants}) != len(participants):
         raise fields.damaged("has two names that differ only in case", "participants")
-    episodes, restarts = _keys(fields, "episodes"), _keys(fields, "restarts")
+    episodes, restarts = _capture_keys(fields, "episodes"), _capture_keys(fields, "restarts")
     if not set(episodes).isdisjoint(restarts):
         raise fields.damaged("names an episode that was saved", "restarts")
     return CheckpointBody(
@@ -159,26 +187,26 @@ def _cut(fields: Fields) -> CutReference | None:
     cut = fields.object("cut")
     name = cut.text("name")
     if not is_participant_name(name) or "/" in name:
-        raise cut.damaged("is no name of a folder", "name")
+        raise cut.damaged("is not the name of a folder", "name")
     return CutReference(name, cut.digest("sha256"))
 
 
 def _participant(fields: Fields, name: str) -> ParticipantReference:
     if not is_participant_name(name):
-        raise fields.damaged(f"names {ascii(name)[:80]}, which is no participant's name", "participants")
+        raise fields.damaged(f"has {ascii(name)[:80]}, which is not a participant's name", "participants")
     reference = fields.object("participants").object(name)
     return ParticipantReference(reference.label("kind"), reference.digest("manifest"))
 
 
-def _keys(fields: Fields, member: str) -> tuple[str, ...]:
+def _capture_keys(fields: Fields, member: str) -> tuple[str, ...]:
     keys = fields.strings(member)
     try:
         for key in keys:
             EpisodeId.from_capture_key(key)
     except InvalidId as error:
-        raise fields.damaged(f"holds no capture key: {error}", member) from None
+        raise fields.damaged(f"has an item that is not a capture key: {error}", member) from None
     if keys != sorted(set(keys)):
-        raise fields.damaged("is not sorted, or holds a key twice", member)
+        raise fields.damaged("is not sorted, or has a duplicate key", member)
     return tuple(keys)
 
 
@@ -188,12 +216,12 @@ def _marks(fields: Fields) -> dict[str, int]:
         try:
             marks[rollout] = EpisodeId(rollout, attempt).attempt
         except InvalidId as error:
-            raise fields.damaged(f"holds no mark: {error}") from None
+            raise fields.damaged(f"has an invalid member: {error}") from None
     return marks
 
 
-def checked_keys(keys: Iterable[str | EpisodeId]) -> tuple[str, ...]:
-    """Distinct capture keys, sorted. Raises :class:`InvalidId`."""
+def sorted_capture_keys(keys: Iterable[str | EpisodeId]) -> tuple[str, ...]:
+    """The sorted capture keys of ``keys``, without duplicates. Raises :class:`InvalidId`."""
     return tuple(
         sorted(
             {

@@ -1,4 +1,7 @@
-"""``cut.json``: one try at a checkpoint. All that participants commit in one cut folder belongs together."""
+"""``cut.json``: the file of a cut, one attempt to take a checkpoint.
+
+All that participants commit in one cut folder belongs together.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from ckptfmt.stores import Url, choose_store
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A cut folder: one try at a checkpoint.
+    """A cut folder: one attempt to take a checkpoint.
 
     Attributes:
-        url: The directory that participants are given.
+        url: The folder's URL: the directory that participants commit into.
         name: The name of the folder.
         digest: The inner digest of ``cut.json``.
-        checkpoint_id: The id of the checkpoint that it is a try at.
-        word: Random, so that no two cuts have one digest.
+        checkpoint_id: The id of the checkpoint.
+        word: A random string that makes the digest of each cut unique.
     """
 
     url: str
@@ -32,17 +35,17 @@ class Cut:
 
     @property
     def checkpoint_url(self) -> str:
-        """The folder of the checkpoint, in which the cut's folder lies."""
+        """The URL of the checkpoint's folder, which contains the cut's folder."""
         return parent_url(self.url)
 
     @property
     def run_url(self) -> str:
-        """The folder of the run, in which the checkpoint's folder lies."""
+        """The URL of the run's folder, which contains the checkpoint's folder."""
         return parent_url(self.checkpoint_url)
 
 
 def seal_cut(checkpoint_id: str, word: str) -> Sealed:
-    """The bytes of ``cut.json``, and their digest."""
+    """The bytes of ``cut.json`` and their digest."""
     return seal(orjson.dumps({"checkpoint_id": checkpoint_id, "word": word}))
 
 
@@ -56,19 +59,18 @@ def read_cut(cut_url: Url) -> Cut:
         The cut.
 
     Raises:
-        NotFound: There is no such folder.
+        NotFound: The folder does not exist.
         Incomplete: The folder has no ``cut.json``.
-        Damaged: The file is not what was written.
+        Damaged: The file differs from what was written.
         StoreError: The store failed.
     """
     return load_cut(CheckpointLayout(choose_store(cut_url)))
 
 
 def load_cut(layout: CheckpointLayout, *, digest: str | None = None) -> Cut:
-    """The cut of a checkpoint, or of the cut folder that ``layout`` is for. ``digest``: the one that it must
-    have.
+    """The cut of a checkpoint, or of the cut folder that ``layout`` describes.
 
-    Raises like :func:`read_cut`.
+    ``digest`` is the required digest of ``cut.json``. The errors are those of :func:`read_cut`.
     """
     data = layout.read_cut_file(DEFAULT_LIMITS.manifest_bytes, is_named=digest is not None)
     fields, found = unseal(data, layout.cut_file, required=digest)

@@ -1,4 +1,4 @@
-"""Whether the rows of a whole index and the manifest agree: nothing overlaps, nothing is left over."""
+"""The check that the rows of a whole index match the manifest, without overlaps and without gaps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ckptfmt._model.manifest import Manifest, Segment
 def check_layout(rows: Rows, manifest: Manifest, file: str) -> None:
     """Check all ``rows`` (sorted by place) of the index ``file`` against its manifest.
 
-    Afterwards lines tile their frames and frames their segments, and each rollout occurs once. Raises
-        :class:`Damaged`.
+    After the check, lines tile their frames, frames tile their segments, and each rollout occurs once. Raises
+    :class:`Damaged`.
     """
     if len(rows) != manifest.records:
         raise _damaged(file, f"it has {len(rows)} rows, not {manifest.records} as the manifest says")
@@ -31,7 +31,7 @@ def check_layout(rows: Rows, manifest: Manifest, file: str) -> None:
 
 
 def rows_by_segment(rows: Rows, manifest: Manifest) -> Iterator[tuple[int, Segment, Rows]]:
-    """Each segment with its number, and as many rows (sorted by place) as it has records."""
+    """Yield each segment with its number and its rows; ``rows`` must be sorted by place."""
     first = 0
     for number, segment in enumerate(manifest.segments):
         yield number, segment, rows.cut(first, first + segment.records)
@@ -39,7 +39,7 @@ def rows_by_segment(rows: Rows, manifest: Manifest) -> Iterator[tuple[int, Segme
 
 
 def _lines_tile(rows: Rows, segment: Segment) -> bool:
-    """Nothing is compressed: each line is its own frame."""
+    """Whether uncompressed lines tile their segment: each line is a frame of its own."""
     ends = list(accumulate(rows.length))
     return (
         rows.stored == rows.length
@@ -50,7 +50,10 @@ def _lines_tile(rows: Rows, segment: Segment) -> bool:
 
 
 def _frames_tile(rows: Rows, segment: Segment) -> bool:
-    """What the frames unpack to is compared when they are."""
+    """Whether the rows tile compressed frames, and the frames their segment.
+
+    The content size of a frame is compared when the frame is decompressed.
+    """
     offset = stored = plain = total = 0
     places = zip(rows.offset, rows.stored, rows.start, rows.length, strict=True)
     for row_offset, row_stored, start, length in places:
@@ -66,7 +69,7 @@ def _check_rollouts(keys: list[str], file: str) -> None:
     try:
         rollouts = rollouts_of(keys)
     except InvalidId as error:
-        raise _damaged(file, f"a row's episode is no capture key: {error}") from None
+        raise _damaged(file, f"a row's episode is not a capture key: {error}") from None
     if len(set(rollouts)) == len(rollouts):
         return
     seen: set[str] = set()

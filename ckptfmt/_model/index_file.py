@@ -1,7 +1,7 @@
-"""The bytes of the index of one participant, in blocks, so that one record is found by reading one of them.
+"""The bytes of a participant's index, divided into blocks so that a reader finds a record in one block.
 
-A file of JSON Lines: first a self-checked head that names the blocks and their digests, then the blocks, each
-an object of columns. Rows are sorted by capture key over the whole file. Nothing here reads a store.
+The file is JSON Lines: a self-checked head that names the blocks and their digests, then the blocks, each an
+object of columns. Rows are sorted by capture key over the whole file. This module does not read a store.
 """
 
 from __future__ import annotations
@@ -36,10 +36,15 @@ class SealedIndex(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The first line of an index: how many records there are, and where each block lies.
+    """The first line of an index: the number of records, and the place of each block.
 
-    ``first`` are the capture keys of the blocks' first rows; ``start`` counts from the end of the head;
-        ``size`` is the head's own bytes, line feed included.
+    Attributes:
+        records: The number of records.
+        first: The capture key of the first row of each block.
+        start: The first byte of each block, counted from the end of the head.
+        length: The bytes of each block, line feed included.
+        sha256: The digest of each block.
+        size: The bytes of the head, line feed included.
     """
 
     records: int
@@ -51,19 +56,19 @@ class Head:
 
     @property
     def blocks_size(self) -> int:
-        """Bytes of all blocks."""
+        """The bytes of all blocks."""
         return self.start[-1] + self.length[-1] if self.start else 0
 
     def block_of(self, key: str) -> int | None:
-        """The number of the one block that can hold ``key``."""
+        """The number of the only block that can contain ``key``; None when there is none."""
         number = bisect_right(self.first, key) - 1
         return number if number >= 0 else None
 
 
 def seal_index(rows: Rows, limits: Limits = DEFAULT_LIMITS, tuning: Tuning = DEFAULT_TUNING) -> SealedIndex:
-    """The index file of ``rows``, which may come in any order.
+    """The index file of ``rows``, which may be in any order.
 
-    Raises :class:`LimitExceeded` when no reader would read it.
+    Raises :class:`LimitExceeded` when the file would exceed the limits of readers.
     """
     rows = rows.by_key()
     step = min(tuning.block_rows, limits.index_block_rows)
@@ -84,7 +89,7 @@ def seal_index(rows: Rows, limits: Limits = DEFAULT_LIMITS, tuning: Tuning = DEF
     if len(sealed.data) > limits.index_head_bytes or size > limits.index_bytes:
         raise LimitExceeded(
             f"the index of {len(rows)} records would have {size} bytes, {len(sealed.data)} of them in its "
-            f"head; at most {limits.index_bytes} and {limits.index_head_bytes} can be read; "
+            f"head; readers accept at most {limits.index_bytes} and {limits.index_head_bytes}; "
             "write fewer records for one participant"
         )
     return SealedIndex(index_file_name(sealed.digest), [sealed.data, *blocks])
@@ -98,10 +103,10 @@ def _encode_block(rows: Rows) -> bytes:
 
 
 def parse_head(data: bytes, file: str, manifest: Manifest, limits: Limits = DEFAULT_LIMITS) -> Head:
-    """Read the first line of the index that ``manifest`` names. Raises :class:`Damaged`.
+    """Parse and check the first line of the index that ``manifest`` names. Raises :class:`Damaged`.
 
-    Afterwards the blocks follow one another without a gap, each within the limits, sorted by their first
-        keys.
+    After the check, the blocks follow one another without gaps, are within the limits, and are sorted by
+    their first keys.
     """
     fields, _ = unseal(data, file, required=manifest.index_digest)
     blocks = fields.object("blocks")
@@ -120,26 +125,27 @@ def parse_head(data: bytes, file: str, manifest: Manifest, limits: Limits = DEFA
         raise blocks.damaged("has columns of different lengths")
     if not count <= head.records <= count * limits.index_block_rows:
         raise blocks.damaged(f"has {count} blocks, which cannot hold {head.records} records")
-    if not _ascends(head.first):
-        raise blocks.damaged("is not sorted, or holds a key twice", "first")
+    if not _is_ascending(head.first):
+        raise blocks.damaged("is not sorted, or has a duplicate key", "first")
     if head.start != list(accumulate(head.length[:-1], initial=0))[:count]:
-        raise blocks.damaged("leaves gaps, or lets blocks overlap", "start")
+        raise blocks.damaged("has gaps or overlaps between blocks", "start")
     if _DIGESTS.fullmatch("".join(f"{digest}\n" for digest in head.sha256)) is None:
-        raise blocks.damaged("holds something else than 64 lower-case hex digits", "sha256")
+        raise blocks.damaged("has items other than 64 lower-case hex digits", "sha256")
     if head.size + head.blocks_size > limits.index_bytes:
         raise blocks.damaged(f"makes the file larger than {limits.index_bytes} bytes")
     return head
 
 
-def _ascends(keys: list[str]) -> bool:
+def _is_ascending(keys: list[str]) -> bool:
     return all(map(lt, keys, islice(keys, 1, None)))
 
 
 def parse_block(data: bytes, number: int, head: Head, file: str, limits: Limits = DEFAULT_LIMITS) -> Rows:
-    """Read block ``number``. Raises :class:`Damaged`.
+    """Parse and check block ``number``. Raises :class:`Damaged`.
 
-    Its bytes are those that the head names, and its rows are sorted and lie between its own first key and
-        that of the next block; where a row leads is for the caller to check.
+    After the check, the bytes have the digest that the head names, and the rows are sorted and lie between
+    the first key of this block and that of the next block. The caller checks the places that the rows refer
+    to.
     """
     place = f"block {number}"
     if len(data) != head.length[number]:
@@ -163,7 +169,7 @@ def parse_block(data: bytes, number: int, head: Head, file: str, limits: Limits 
     if not 1 <= count <= limits.index_block_rows or {len(column) for _, column in rows.columns()} != {count}:
         raise fields.damaged(f"does not have 1 to {limits.index_block_rows} rows in columns of one length")
     end = head.first[number + 1 : number + 2]
-    if rows.episode[0] != head.first[number] or not _ascends(rows.episode + end):
+    if rows.episode[0] != head.first[number] or not _is_ascending(rows.episode + end):
         raise fields.damaged("is not sorted, or is not where the head says", "episode")
     return rows
 
@@ -172,8 +178,8 @@ def _boundaries(fields: Fields) -> list[int | None]:
     column = fields.array("boundary")
     kinds = set(map(type, column))
     if not kinds <= {int, type(None)}:
-        raise fields.damaged("holds something else than null and integers", "boundary")
+        raise fields.damaged("has items other than null and integers", "boundary")
     numbers = [each for each in column if each is not None] if type(None) in kinds else column
     if numbers and not 0 <= min(numbers) <= max(numbers) <= FormatLimits.INTEGER:
-        raise fields.damaged("holds an integer out of range", "boundary")
+        raise fields.damaged("has an integer out of range", "boundary")
     return column

@@ -1,4 +1,4 @@
-"""Rows of the index: where each record of a participant lies, in columns."""
+"""Rows of the index in columns: the place of each record of a participant."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ COLUMNS: Final = ("episode", "boundary", *INTEGER_COLUMNS)
 
 
 def integers(values: Iterable[int] = ()) -> array[int]:
-    """A column: eight bytes a number, where a list of Python ints takes forty."""
+    """A column of integers of eight bytes each; a list of Python ints takes forty bytes for each."""
     return array("q", values)
 
 
 @dataclass(slots=True)
 class Rows:
-    """Columns with one row per record.
+    """Columns of the index, with one row for each record.
 
-    ``segment`` is the number of the record's segment; ``offset`` and ``stored`` are the place and the bytes
-        of its frame in that segment; ``start`` and ``length`` those of its line in the plain frame, line feed
-        included; ``crc32`` is that of the line.
+    Attributes:
+        episode: The capture keys.
+        boundary: The steps after which the episodes can continue; None for an episode that starts over.
+        segment: The numbers of the records' segments.
+        offset: The first byte of the record's frame in its segment.
+        stored: The stored bytes of the frame.
+        start: The first byte of the record's line in the plain frame.
+        length: The bytes of the line, line feed included.
+        crc32: The CRC-32 of the line.
     """
 
     episode: list[str] = field(default_factory=list)
@@ -39,21 +45,44 @@ class Rows:
         return len(self.episode)
 
     def columns(self) -> list[tuple[str, list[str] | list[int | None] | array[int]]]:
-        """Names and columns, in the order of the format."""
+        """The names and columns in the order of the format.
+
+        Returns:
+            Pairs of a name and a column.
+        """
         return [(name, getattr(self, name)) for name in COLUMNS]
 
     def extend(self, more: Rows) -> None:
-        """Add these rows after ours."""
+        """Append the rows of another table.
+
+        Args:
+            more: The rows to append.
+        """
         for name in COLUMNS:
             getattr(self, name).extend(getattr(more, name))
 
     def cut(self, start: int, end: int) -> Rows:
-        """Copies of rows ``start`` to ``end``, that one excluded."""
+        """Copy a range of rows.
+
+        Args:
+            start: The first row.
+            end: The row after the last one.
+
+        Returns:
+            The copied rows.
+        """
         return Rows(*(getattr(self, name)[start:end] for name in COLUMNS))
 
     def picked(self, order: Sequence[int]) -> Rows:
-        """The rows of these numbers, in this order."""
-        if len(order) < 2:  # of one number itemgetter makes no tuple
+        """Copy rows by their numbers.
+
+        Args:
+            order: The numbers of the rows.
+
+        Returns:
+            The rows in the order of ``order``.
+        """
+        if len(order) < 2:  # itemgetter returns no tuple for a single number
             return self.cut(order[0], order[0] + 1) if order else Rows()
         pick = itemgetter(*order)
         return Rows(
@@ -63,12 +92,21 @@ class Rows:
         )
 
     def by_key(self) -> Rows:
-        """Sorted by capture key: the order of the index file. Keys are ASCII, so text sorts as bytes."""
+        """Sort by capture key, which is the order of the index file.
+
+        Returns:
+            The sorted rows. Keys are ASCII, so sorting text is sorting bytes.
+        """
         return self.picked(sorted(range(len(self)), key=self.episode.__getitem__))
 
     def by_place(self) -> Rows:
-        """Sorted by place: the order in which the records were written."""
-        # Three sorts of plain ints, the last one ruling, take half the time of one of tuples.
+        """Sort by place, which is the order in which the records were written.
+
+        Returns:
+            The sorted rows.
+        """
+        # Three stable sorts by plain ints, the most significant last, take half the time of one sort by
+        # tuples.
         order = sorted(range(len(self)), key=self.start.tolist().__getitem__)
         for column in (self.offset, self.segment):
             order.sort(key=column.tolist().__getitem__)

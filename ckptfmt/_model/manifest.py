@@ -1,4 +1,4 @@
-"""The manifest of one participant: what it published, and the proof of it."""
+"""The manifest of one participant: the list of the files that it published, and their digests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from ckptfmt._model.self_checked import Sealed, seal, unseal
 
 Codec = Literal["none", "zstd"]
 CODECS: Final[dict[str, tuple[Codec, str]]] = {"none": ("none", ".jsonl"), "zstd": ("zstd", ".jsonl.zst")}
-"""Codec name: the name and the ending of a segment's file."""
+"""For each codec its name and the suffix of a segment's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One records file: bytes as stored and before compression, and the number of records."""
+    """One records file.
+
+    Attributes:
+        file: The name of the file.
+        stored: The bytes as stored.
+        plain: The bytes before compression.
+        records: The number of records.
+        codec: ``none`` or ``zstd``.
+    """
 
     file: str
     stored: int
@@ -29,17 +37,38 @@ class Segment:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the stored bytes, in hex: it is the file's name."""
+        """SHA-256 of the stored bytes in hex, as the file's name states it."""
         return self.file[len("records-") :][:64]
 
     @staticmethod
     def file_name(digest: str, codec: Codec) -> str:
+        """The name of a records file.
+
+        Args:
+            digest: SHA-256 of the stored bytes, in hex.
+            codec: The codec of the segment.
+
+        Returns:
+            The name.
+        """
         return f"records-{digest}{CODECS[codec][1]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A pure function of what was written: no clock, no host, no path. Its existence is the commit."""
+    """The content of a ``manifest.json``. A participant has committed when this file exists.
+
+    The content depends only on the records: it has no time, no host and no path.
+
+    Attributes:
+        checkpoint_id: The id of the checkpoint.
+        participant: The participant's name.
+        kind: The participant's kind.
+        segments: The records files, in order.
+        index: The name of the index file.
+        records: The number of records.
+        digest: The inner digest of ``manifest.json``; it is set when the manifest is published or read.
+    """
 
     checkpoint_id: str
     participant: str
@@ -48,25 +77,25 @@ class Manifest:
     index: str
     records: int
     digest: str = ""
-    """Inner digest of ``manifest.json``; set by publishing and by reading."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of all segments as stored."""
+        """The stored bytes of all segments."""
         return sum(segment.stored for segment in self.segments)
 
     @property
     def files(self) -> frozenset[str]:
-        """Every file that the manifest names."""
+        """The names of all files that the manifest names."""
         return frozenset((self.index, *(segment.file for segment in self.segments)))
 
     @property
     def index_digest(self) -> str:
+        """The digest of the index, as its name states it."""
         return self.index[len("index-") :][:64]
 
 
 def seal_manifest(manifest: Manifest) -> Sealed:
-    """The bytes of ``manifest.json``, and their digest."""
+    """The bytes of ``manifest.json`` and their digest."""
     body = {
         "format": FORMAT,
         "features": [],
@@ -89,19 +118,19 @@ def seal_manifest(manifest: Manifest) -> Sealed:
 
 
 def parse_manifest(data: bytes, file: str, *, digest: str | None = None) -> Manifest:
-    """Read ``manifest.json``. Raises :class:`Damaged`, :class:`Unsupported`.
+    """Parse and check ``manifest.json``. Raises :class:`Damaged`, :class:`Unsupported`.
 
-    ``file`` is for the errors; ``digest``, when given, is the one that it must have.
+    ``file`` is the path for errors; ``digest``, when given, is the required digest.
     """
     fields, found = unseal(data, file, required=digest)
     fields.check_format()
     participant = fields.object("participant")
     name = participant.text("name")
     if not is_participant_name(name):
-        raise fields.damaged("is no participant's name", "participant.name")
+        raise fields.damaged("is not a participant's name", "participant.name")
     segments = tuple(_parse_segment(each) for each in fields.objects("segments"))
     if len({segment.file for segment in segments}) != len(segments):
-        raise fields.damaged("names one file twice", "segments")
+        raise fields.damaged("names a file twice", "segments")
     index = fields.text("index")
     if INDEX_FILE.fullmatch(index) is None:
         raise fields.damaged("is not index-<64 hex>.json in the participant's folder", "index")
@@ -139,12 +168,12 @@ def _parse_segment(fields: Fields) -> Segment:
         codec=codec,
     )
     if codec == "none" and segment.stored != segment.plain:
-        raise fields.damaged("is not the plain size, though nothing is compressed", "stored")
+        raise fields.damaged("is not the plain size, although the segment is not compressed", "stored")
     return segment
 
 
 def check_manifest_is_for(manifest: Manifest, name: str, file: str) -> None:
-    """Raise :class:`Damaged` unless the manifest says the name of the folder that it lies in."""
+    """Raise :class:`Damaged` unless the manifest states the name of the participant's folder."""
     if manifest.participant != name:
         raise Damaged(
             f"{file}: it is the manifest of participant {manifest.participant!a}, not of {name!a}; "

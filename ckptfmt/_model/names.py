@@ -1,4 +1,4 @@
-"""The names that FORMAT.md gives: of files and folders, of participants, and of what has a label."""
+"""The grammar of FORMAT.md for names: of files and folders, of participants, and of labels."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _SEGMENT_OF_A_FILE_NAME: Final = re.compile(
 
 
 def index_file_name(digest: str) -> str:
-    """The file name of the index with this digest."""
+    """The name of the index file with this digest."""
     return f"index-{digest}.json"
 
 
 def life_file_name(number: int) -> str:
-    """The file name of a life, in the folder of lives."""
+    """The name of a life's file in the folder of lives."""
     return f"{number}.json"
 
 
 def life_number(file: str) -> int | None:
-    """The number of the life that a file in the folder of lives describes; None for another file."""
+    """The number of the life that a file in the folder of lives belongs to; None for another file."""
     match = _LIFE_FILE.fullmatch(file)
     return None if match is None else int(match[1])
 
@@ -53,22 +53,22 @@ def new_cut_name() -> str:
 
 
 def is_cut_name(folder: str) -> bool:
-    """Whether :func:`new_cut_name` gives names like this one."""
+    """Whether :func:`new_cut_name` may return this name."""
     return _CUT_FOLDER.fullmatch(folder) is not None
 
 
 def is_temporary(file: str) -> bool:
-    """Whether a store gives such a name to a file that it has not finished."""
+    """Whether a store uses this name for an unfinished file."""
     return _TEMPORARY_FILE.fullmatch(file) is not None
 
 
 def holds_records(file: str) -> bool:
-    """Whether a file of this name can hold records, or be the index of some."""
+    """Whether this is the name of a records file or of an index."""
     return RECORDS_FILE.fullmatch(file) is not None or INDEX_FILE.fullmatch(file) is not None
 
 
 def is_written_in_a_cut(file: str) -> bool:
-    """Whether a writer of this format gives such a name to a file in a participant's folder or in a cut's."""
+    """Whether a writer of this format uses this name in the folder of a participant or of a cut."""
     return holds_records(file) or file in (MANIFEST_FILE, CUT_FILE) or _SCOPE_FILE.fullmatch(file) is not None
 
 
@@ -76,7 +76,7 @@ def is_written_in_a_cut(file: str) -> bool:
 
 
 def is_label(text: str) -> bool:
-    """Whether ``text`` can be a checkpoint id or a kind: 1 to 256 characters, no control character."""
+    """Whether ``text`` can be a checkpoint id or a kind: 1 to 256 characters without control characters."""
     return (
         0 < len(text) <= FormatLimits.LABEL_CHARACTERS
         and is_unicode(text)
@@ -89,7 +89,7 @@ def _is_control(character: str) -> bool:
 
 
 def check_label(text: object, what: str) -> str:
-    """``text``; raises :class:`InvalidId` when it cannot be the checkpoint id or kind that ``what`` names."""
+    """Return ``text``; raise :class:`InvalidId` when it cannot be the label that ``what`` names."""
     if type(text) is not str or not is_label(text):
         raise InvalidId(
             f"a {what} is a str of 1 to {FormatLimits.LABEL_CHARACTERS} characters without control "
@@ -99,27 +99,27 @@ def check_label(text: object, what: str) -> str:
 
 
 def is_participant_name(text: str) -> bool:
-    """Whether ``text`` names a participant: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``."""
+    """Whether ``text`` is a participant's name: ``[A-Za-z0-9][A-Za-z0-9._-]*`` segments joined by ``/``."""
     return len(text) <= FormatLimits.PARTICIPANT_NAME_CHARACTERS and _PARTICIPANT.fullmatch(text) is not None
 
 
 def check_participant_name(text: object) -> str:
-    """Check the name of a participant before it is used.
+    """Check a participant's name.
 
     Args:
-        text: The name: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``, at most 128 characters,
-            none of them named like a file of the format.
+        text: The name: segments of ``[A-Za-z0-9][A-Za-z0-9._-]*`` joined by ``/``, at most 128 characters. No
+            segment may be the name of a file of the format.
 
     Returns:
         The name.
 
     Raises:
-        InvalidId: It names no participant.
+        InvalidId: The name is not valid.
     """
     if type(text) is not str or not is_participant_name(text):
         raise InvalidId(
-            "a participant's name is made of segments [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', "
-            f"at most {FormatLimits.PARTICIPANT_NAME_CHARACTERS} characters, not {ascii(text)[:80]}"
+            "a participant's name consists of segments [A-Za-z0-9][A-Za-z0-9._-]* joined by '/', "
+            f"of at most {FormatLimits.PARTICIPANT_NAME_CHARACTERS} characters in all, not {ascii(text)[:80]}"
         )
     taken = _SEGMENT_OF_A_FILE_NAME.search(text)
     if taken is not None:

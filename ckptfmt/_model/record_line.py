@@ -1,8 +1,8 @@
-"""One record to one line of bytes, and back.
+"""The encoding of one record as one line, and its decoding.
 
 A line is ``{"episode":…,"boundary":…,"schema":…[,"references":[…]][,"patches":[…]],"payload":…}`` and one
-line feed: the small envelope first, the opaque payload last, so that a reader slices the payload instead of
-parsing it. The envelope's bytes are canonical: a reader accepts exactly what a writer writes.
+line feed. The small envelope comes first and the opaque payload last, so that a reader slices the payload
+without parsing it. The envelope is canonical: a reader accepts exactly the bytes that a writer writes.
 """
 
 from __future__ import annotations
@@ -25,26 +25,42 @@ from ckptfmt._values.value_text import kind_text
 
 _PAYLOAD: Final = b',"payload":'
 _PATCHES: Final = b',"patches":'
-# Possessive throughout: what can be given back is kept in memory, many times the bytes of the line.
+# All quantifiers are possessive: the regex engine stores each backtracking position, many times the line's
+# size.
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NUMBER: Final = rb"(?:0|[1-9][0-9]{0,18})"
 _HEAD: Final = re.compile(
     rb'\{"episode":"([A-Za-z0-9._-]+)","boundary":(null|' + _NUMBER + rb'),"schema":(' + _NUMBER + rb")"
     rb'(?:,"references":(\[' + _STRING + rb"(?:," + _STRING + rb")*+\]))?"
 )
-# A string that does not end is one token too: else its end would be looked for from each quote in it.
+# An unterminated string is also a token. Otherwise its end would be searched from each quote in it.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]')
-_MOST_LEVELS: Final = 1024  # orjson reads no deeper
+_MAX_LEVELS: Final = 1024  # the limit of orjson
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One episode's state at a boundary, as a writer takes it.
+    """The state of one episode at a boundary, as a writer takes it.
 
-    ``payload`` is an exact value, or a :class:`JsonPayload` encoded before. ``boundary`` is the number of
-        the step after which the episode can continue, None when it starts over from its input. ``schema`` is
-        the version of the payload's own layout. ``references`` are opaque strings that the controller must
-        find in its own state. Raises :class:`InexactValue` for a field of another type or range.
+    Attributes:
+        episode: The episode.
+        payload: An exact value, or a :class:`JsonPayload`.
+        boundary: The number of the step after which the episode can continue; None when it starts over from
+            its input.
+        schema: The version of the payload's own layout.
+        references: Opaque strings that the controller must find in its own state. Any iterable of strings is
+            accepted and stored as a tuple.
+
+    Raises:
+        InvalidId: ``episode`` is not an :class:`EpisodeId`.
+        InexactValue: Another attribute has a wrong type or is out of range.
+
+    Example:
+        ::
+
+            record = ckptfmt.Record(
+                episode=ckptfmt.EpisodeId("17-0", attempt=1), boundary=4, payload={"messages": []}
+            )
     """
 
     episode: EpisodeId
@@ -71,7 +87,7 @@ class Record:
                 raise self._inexact(f"references[{index}]", "a reference is a str without surrogates")
 
     def __repr__(self) -> str:
-        """The envelope, and how large the payload is: never the payload itself."""
+        """The envelope and the size of the payload, without the payload itself."""
         payload = self.payload
         size = count_text(payload.size, "byte") if isinstance(payload, JsonPayload) else kind_text(payload)
         references = f", {count_text(len(self.references), 'reference')}" if self.references else ""
@@ -89,7 +105,7 @@ class Record:
 
 
 class Line(NamedTuple):
-    """What one line holds: the envelope, decoded, and the payload, still bytes of its own."""
+    """The content of one line: the decoded envelope, and the payload as bytes."""
 
     episode: EpisodeId
     boundary: int | None
@@ -99,9 +115,9 @@ class Line(NamedTuple):
 
 
 def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
-    """The line of ``record``, in pieces: to join them would copy it.
+    """The line of ``record`` in pieces, because joining them would copy it.
 
-    Raises :class:`InexactValue` or :class:`LimitExceeded`, both with the episode.
+    Raises :class:`InexactValue` or :class:`LimitExceeded`; both name the episode.
     """
     key = record.episode.capture_key
     payload = record.payload
@@ -109,7 +125,7 @@ def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
         pieces, patches = encode_in_pieces(payload, episode=key, limits=limits)
     elif b"\n" in payload.data or b"\n" in payload.patch_data:
         raise InexactValue(
-            f"episode {key}: its JsonPayload holds a line feed; make payloads with JsonPayload.of",
+            f"episode {key}: its JsonPayload contains a line feed; create payloads with JsonPayload.of",
             episode=key,
         )
     else:
@@ -130,18 +146,19 @@ def encode_line(record: Record, limits: Limits = DEFAULT_LIMITS) -> list[bytes]:
 
 
 def decode_line(line: bytes) -> Line:
-    """The envelope of ``line``, validated, and its payload, sliced. Raises :class:`Damaged`.
+    """Validate the envelope of ``line``, and slice its payload. Raises :class:`Damaged`.
 
-    The payload is not parsed: digests prove the bytes, and the writer's limits make decoding total.
+    The payload is not parsed: digests prove its bytes, and the limits of a writer ensure that it can be
+    decoded.
     """
     head = _HEAD.match(line)
     if head is None or not line.endswith(b"}\n"):
-        raise Damaged("a record's envelope is not what a writer writes")
+        raise Damaged("a record's envelope is not in canonical form")
     key = head[1].decode()
     try:
         episode = EpisodeId.from_capture_key(key)
     except InvalidId as error:
-        raise Damaged(f"a record's episode is no capture key: {error}") from None
+        raise Damaged(f"a record's episode is not a capture key: {error}") from None
     boundary = None if head[2] == b"null" else int(head[2])
     schema = int(head[3])
     if max(boundary or 0, schema) > FormatLimits.INTEGER:
@@ -153,7 +170,7 @@ def decode_line(line: bytes) -> Line:
         end = _end_of_patches(line, start, key)
         patches, start = line[start:end], end
     if not line.startswith(_PAYLOAD, start):
-        raise Damaged("a record's envelope is not what a writer writes", episode=key)
+        raise Damaged("a record's envelope is not in canonical form", episode=key)
     payload = JsonPayload(line[start + len(_PAYLOAD) : -2], patches)
     return Line(episode, boundary, schema, _references(head[4], key), payload)
 
@@ -166,12 +183,16 @@ def _references(text: bytes | None, key: str) -> tuple[str, ...]:
     except orjson.JSONDecodeError:
         raise Damaged("a record's references are not strict JSON", episode=key) from None
     if orjson.dumps(references) != text:
-        raise Damaged("a record's references are not spelled as a writer spells them", episode=key)
+        raise Damaged("a record's references are not in canonical form", episode=key)
     return tuple(references)
 
 
 def _end_of_patches(line: bytes, start: int, key: str) -> int:
-    """Where the patches end. A patch may hold the text of the next member: try its first place, then scan."""
+    """The index of the end of the patches.
+
+    A patch may contain the text of the next member, so its first occurrence is tried, and then the tokens are
+    scanned.
+    """
     end = line.find(_PAYLOAD, start)
     if end >= 0 and line[start : start + 1] == b"[":
         if line[end - 1 : end] == b"]" and _is_json(line[start:end]):
@@ -181,7 +202,7 @@ def _end_of_patches(line: bytes, start: int, key: str) -> int:
             bracket = token[0]
             if bracket in b"[{":
                 depth += 1
-                if depth > _MOST_LEVELS:
+                if depth > _MAX_LEVELS:
                     break
             elif bracket in b"]}":
                 depth -= 1

@@ -1,8 +1,7 @@
 """Self-checked files: ``{"sha256":"<64 hex>","body":<body>}`` and a line feed.
 
-The digest is that of the body's bytes as they stand; "the digest" of such a file, wherever it is named, is
-this inner one. The frame is literal, so no byte of the file is uncovered, and the digest is checked before
-anything is parsed.
+The digest covers the bytes of the body. "The digest" of such a file always means this inner digest. The frame
+is literal, so every byte of the file is covered, and the digest is checked before anything is parsed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Sealed(NamedTuple):
     digest: str
 
 
-class Opened(NamedTuple):
+class Unsealed(NamedTuple):
     """The members of a self-checked file's body and its digest."""
 
     fields: Fields
@@ -39,19 +38,21 @@ class Opened(NamedTuple):
 
 
 def seal(body: bytes) -> Sealed:
-    """Frame the JSON text ``body``."""
+    """Put the JSON text ``body`` into the frame."""
     digest = hashlib.sha256(body).hexdigest()
     return Sealed(b"".join((_PREFIX, digest.encode(), _MIDDLE, body, _SUFFIX)), digest)
 
 
-def unseal(data: bytes, file: str, *, required: str | None = None) -> Opened:
-    """Check frame and digest, then parse. ``file`` is for the errors, ``required`` the digest it must have.
+def unseal(data: bytes, file: str, *, required: str | None = None) -> Unsealed:
+    """Check the frame and the digest, then parse the body.
 
-    Raises :class:`Damaged`; of a file cut short or with bytes added the message says so.
+    ``file`` is the path for errors; ``required`` is the digest that the file must have. Raises
+    :class:`Damaged`; the message says when a file was cut short or has additional bytes.
     """
     if len(data) < _BODY_START + len(_SUFFIX) or not data.startswith(_PREFIX):
         raise Damaged(
-            f"{file}: it is not a self-checked file, or was changed after writing ({_shape(data)})", file=file
+            f"{file}: it is not a self-checked file, or it was changed after writing ({_shape(data)})",
+            file=file,
         )
     digest = data[len(_PREFIX) : _DIGEST_END].decode("latin-1")
     if data[_DIGEST_END:_BODY_START] != _MIDDLE or not data.endswith(_SUFFIX):
@@ -71,7 +72,7 @@ def unseal(data: bytes, file: str, *, required: str | None = None) -> Opened:
             f"not {required[:12]}...",
             file=file,
         )
-    return Opened(Fields(parse_json(body, file), file), digest)
+    return Unsealed(Fields(parse_json(body, file), file), digest)
 
 
 def _shape(data: bytes) -> str:
@@ -83,10 +84,9 @@ def _shape(data: bytes) -> str:
 
 
 def parse_json(body: bytes, file: str, place: str = "its body") -> Json:
-    """Strict JSON in which no object names a member twice and no integer is out of range. ``place`` says in
-    errors what it is.
+    """Parse strict JSON in which no object names a member twice and no integer is out of range.
 
-    Raises :class:`Damaged`.
+    ``place`` describes the text in errors. Raises :class:`Damaged`.
     """
     try:
         parsed = orjson.loads(body)

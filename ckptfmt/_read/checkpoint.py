@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ckptfmt._display import NotebookDisplay
 from ckptfmt._errors import BadCheckpoint, Damaged, NotFound
 from ckptfmt._limits import Limits
-from ckptfmt._model.checkpoint_file import CheckpointBody, checked_keys
+from ckptfmt._model.checkpoint_file import CheckpointBody, sorted_capture_keys
 from ckptfmt._model.cut_file import Cut, load_cut
 from ckptfmt._model.layout import CheckpointLayout
 from ckptfmt._model.names import CHECKPOINT_FILE
@@ -109,7 +109,7 @@ class Checkpoint(Columns, Mapping[str, ParticipantCheckpoint], NotebookDisplay):
         """
         if self._body is not None:
             return self._body.episodes
-        return checked_keys(key for part in self.values() for key in part.episodes)
+        return sorted_capture_keys(key for part in self.values() for key in part.episodes)
 
     @property
     def restarts(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ckptfmt._model.checkpoint_file import (
     CheckpointBody,
     CutReference,
     ParticipantReference,
-    checked_keys,
+    sorted_capture_keys,
     seal_checkpoint_body,
 )
 from ckptfmt._model.cut_file import Cut, load_cut
@@ -87,7 +87,7 @@ def publish(
             name: ParticipantReference(part.kind, part.digest) for name, part in sorted(parts.items())
         },
         episodes=_all_episodes(parts),
-        restarts=checked_keys(restarts),
+        restarts=sorted_capture_keys(restarts),
         marks={
             rollout: EpisodeId(rollout, attempt).attempt for rollout, attempt in sorted((marks or {}).items())
         },
@@ -160,7 +160,7 @@ def _common_checkpoint_id(cut: Cut | None, parts: Mapping[str, ParticipantCheckp
 
 
 def _all_episodes(parts: Mapping[str, ParticipantCheckpoint]) -> tuple[str, ...]:
-    keys = checked_keys(key for part in parts.values() for key in part.episodes)
+    keys = sorted_capture_keys(key for part in parts.values() for key in part.episodes)
     attempts: dict[str, str] = {}
     for key in keys:
         other = attempts.setdefault(EpisodeId.from_capture_key(key).rollout_id, key)

@@ -251,7 +251,7 @@ def test_an_integer_of_any_size_can_be_shown_and_compared(tmp_path: Path) -> Non
 @pytest.mark.parametrize("value", [0, -1])
 def test_a_number_below_one_is_refused(kind: type[Limits | Tuning], value: int) -> None:
     for each in fields(kind):
-        with pytest.raises(ValueError, match=rf"{kind.__name__}\.{each.name} is {value}; it is at least 1"):
+        with pytest.raises(ValueError, match=rf"{kind.__name__}\.{each.name} is {value}; it must be at least 1"):
             kind(**{each.name: value})
 
 

@@ -187,7 +187,7 @@ def test_one_wrong_key_among_many_is_refused(key: str) -> None:
     [
         (
             "r-a1-a2",
-            "'r-a1-a2' is no capture key: before '-a2' it ends in '-a1', and such an ending is reserved",
+            "'r-a1-a2' is not a capture key: before '-a2' it ends in '-a1', which is reserved",
         ),
         ("-a1", "there is no rollout id before the attempt"),
         ("x y", r"rollout id 'x y' is not of the form .*: letters, digits"),
