@@ -1,7 +1,7 @@
-"""How an object shows itself in an interpreter and in a notebook, without knowing how that is done.
+"""The hooks by which an object is displayed in an interpreter and in a notebook.
 
-`ckptfmt._show` stands above the objects that it displays, and registers a function for each of their classes
-here.
+`ckptfmt._show` imports the modules of the objects that it displays. It registers a function for each of their
+classes here, so that those modules need not import it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def text_of(value: object) -> str:
 
 
 class NotebookDisplay:
-    """A class whose objects a notebook shows as HTML."""
+    """A base class whose objects are displayed as HTML in a notebook."""
 
     __slots__ = ()
 

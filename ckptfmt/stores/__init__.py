@@ -1,7 +1,7 @@
-"""Places where checkpoints are stored, and the interface that another kind of place implements.
+"""The places where checkpoints can be stored, and the interface for other kinds of stores.
 
-Wherever ckptfmt takes a URL it takes a :class:`Store` as well. :class:`ckptfmt.testing.StoreConformance` is
-the test suite for an implementation.
+Wherever ckptfmt takes a URL, it takes a :class:`Store` as well. :class:`ckptfmt.testing.StoreConformance` is
+the test suite for implementations.
 """
 
 from __future__ import annotations

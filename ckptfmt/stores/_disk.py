@@ -14,14 +14,14 @@ _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOT
 
 
 class Disk:
-    """Thin: each method is one system call and raises its OSError."""
+    """A thin wrapper: each method is one system call and raises its OSError."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._warned = False
 
     def create(self, path: str) -> int:
-        """Open a new file for writing. Mode 0666: the kernel takes the umask off, race-free."""
+        """Open a new file for writing. The mode is 0666; the kernel applies the umask without a race."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
 
     def write(self, descriptor: int, data: memoryview, offset: int) -> int:
@@ -31,7 +31,7 @@ class Disk:
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int, path: str) -> None:
-        """Make a file's bytes durable. ``path`` says which file it is."""
+        """Make a file's bytes durable. ``path`` is the file's path, for subclasses."""
         os.fsync(descriptor)
 
     def close(self, descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""A store that hands every call on to another one: the base of stores that count, meter or fail."""
+"""A store that forwards every call to another store: the base class of stores that count, measure or fail."""
 
 from __future__ import annotations
 

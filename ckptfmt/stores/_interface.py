@@ -1,4 +1,4 @@
-"""The operations that the format needs of a place where files are stored."""
+"""The operations that the format requires of a store."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | memoryview
-"""Bytes to be written."""
+"""Bytes that can be written."""
 
 
 class Entry(NamedTuple):
-    """What a store knows of one name without opening it.
+    """The metadata of one name in a store.
 
     Attributes:
         path: The name, relative to the store's place, with ``/`` between folders.
         is_folder: Whether it is a folder, or a link that leads to one.
-        is_file: Whether it is a regular file. A link to a file is none.
+        is_file: Whether it is a regular file. False for a link to a file.
         is_link: Whether it is a link. Links are never followed when files are read.
-        size: Bytes of a file.
-        modified: When it was last written, in seconds since 1970 by the store's own clock.
+        size: The bytes of a file.
+        modified: The time of the last write, in seconds since 1970 by the store's own clock.
     """
 
     path: str
@@ -32,24 +32,24 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """The last component of the path."""
         return self.path.rpartition("/")[2]
 
 
 class OpenFile(ABC):
-    """A file opened for one pass from its start."""
+    """A file that is opened for one pass from its start."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """Bytes of the whole file."""
+        """The bytes of the whole file."""
 
     @abstractmethod
     def read(self, length: int) -> bytes:
-        """Read on.
+        """Read the next bytes.
 
         Args:
-            length: How many bytes to read.
+            length: The number of bytes to read.
 
         Returns:
             The next ``length`` bytes; fewer only at the end of the file.
@@ -60,79 +60,80 @@ class OpenFile(ABC):
 
 
 class StagedFile(ABC):
-    """A file that is being written and has no name yet: no reader can find it.
+    """A file that is being written and has no name yet, so that no reader can find it.
 
-    One thread may call :meth:`append` while another one calls :meth:`sync`; no other calls may overlap.
+    One thread may call :meth:`append` while another thread calls :meth:`sync`. No other calls may overlap.
     """
 
     @property
     @abstractmethod
     def lost(self) -> bool:
-        """Whether the store lost some of the bytes. Then the file can only be discarded."""
+        """Whether the store lost some of the bytes. If so, the file can only be discarded."""
 
     @property
     @abstractmethod
     def unsynced(self) -> int:
-        """How many bytes :meth:`sync` would make durable."""
+        """The number of bytes that :meth:`sync` would make durable."""
 
     @abstractmethod
     def append(self, chunks: Iterable[Buffer], stopped: Callable[[], bool]) -> None:
-        """Add bytes at the end: all of them, or none when it raises.
+        """Append bytes: all of them, or none when the call raises.
 
         Args:
             chunks: The bytes.
-            stopped: Asked between pieces; when it returns true, the call raises Stopped.
+            stopped: Called between pieces. If it returns true, the call raises Stopped.
 
         Raises:
-            Stopped: ``stopped()`` became true.
+            Stopped: ``stopped()`` returned true.
             StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`).
         """
 
     @abstractmethod
     def sync(self) -> None:
-        """Make the bytes durable that are there, so that :meth:`place` finds little left to do.
+        """Make the appended bytes durable, so that :meth:`place` has little left to do.
 
         Raises:
-            StoreError: The store failed; ``lost`` says whether bytes are gone.
+            StoreError: The store failed; :attr:`lost` tells whether bytes were lost.
         """
 
     @abstractmethod
     def place(self, name: str, stopped: Callable[[], bool]) -> None:
-        """Give the finished file its name, replacing a file of the same name. May be repeated after an error.
+        """Give the finished file its name, replacing a file of the same name.
+
+        The call may be repeated after an error.
 
         Args:
             name: The name, relative to the place of the store that staged the file.
-            stopped: Asked before the name appears; when it returns true, the call raises Stopped.
+            stopped: Called before the name appears. If it returns true, the call raises Stopped.
 
         Raises:
-            Stopped: ``stopped()`` became true.
+            Stopped: ``stopped()`` returned true.
             StoreError: The store failed.
         """
 
     @abstractmethod
     def discard(self) -> None:
-        """Free what the file holds. A file without a name is gone. May be repeated."""
+        """Release all resources, and delete the file if it has no name yet. The call may be repeated."""
 
 
 class Store(ABC):
-    """One place where files are stored: a folder of the local disk, or a prefix of a bucket.
+    """One place where files are stored: a directory of the local disk, or a prefix of a bucket.
 
-    Names are relative to the place, with ``/`` between folders. Each method raises what its documentation
-    names and nothing else. There is no append, and nothing in the format depends on a listing:
-    :meth:`entries` and :meth:`walk` only serve to look around. Where a function of ckptfmt takes a URL, it
-    takes a store as well.
+    Names are relative to the place, with ``/`` between folders. Each method raises only the errors in its
+    documentation. There is no append, and the format never depends on a listing: :meth:`entries` and
+    :meth:`walk` serve only for inspection. Every function of ckptfmt that takes a URL takes a store as well.
 
-    A store can be pickled; the copy is the same place in any process that reaches it.
+    A store can be pickled; the copy refers to the same place in any process that can reach it.
     """
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """The place, as :func:`ckptfmt.stores.choose_store` takes it."""
+        """The place, in the form that :func:`ckptfmt.stores.choose_store` takes."""
 
     @abstractmethod
     def at(self, folder: str) -> Store:
-        """The same store at a folder below this place.
+        """A store for a folder below this place.
 
         Args:
             folder: The folder's path; it need not exist.
@@ -145,49 +146,49 @@ class Store(ABC):
 
     @abstractmethod
     def create(self, name: str, data: bytes) -> None:
-        """Put a small file, whole or not at all, only if there is none of this name: the store itself
-        enforces that.
+        """Create a small file atomically, only if there is no file of this name. The store enforces this.
 
-        The bytes are durable when it returns; the name is after :meth:`make_durable`.
+        The bytes are durable when the call returns; the name is durable after :meth:`make_durable`.
 
         Args:
             name: The file's name.
             data: Its bytes.
 
         Raises:
-            Conflict: There is a file of this name already.
-            OutcomeUnknown: The store did not say whether the file was created.
-            UnsupportedStore: The store cannot enforce it.
+            Conflict: A file of this name exists already.
+            OutcomeUnknown: The store did not report whether the file was created.
+            UnsupportedStore: The store cannot enforce this.
             StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`).
         """
 
     @abstractmethod
     def place(self, name: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> None:
-        """Put a finished file, whole or not at all, replacing a file of the same name. Durable like
-        :meth:`create`.
+        """Put a finished file atomically, replacing a file of the same name.
+
+        The durability is that of :meth:`create`.
 
         Args:
             name: The file's name.
             chunks: Its bytes, in pieces.
-            stopped: Asked between pieces; when it returns true, the call raises Stopped.
+            stopped: Called between pieces. If it returns true, the call raises Stopped.
 
         Raises:
-            Stopped: ``stopped()`` became true.
+            Stopped: ``stopped()`` returned true. Nothing of the attempt remains.
             StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`). Nothing of
-                the attempt is left.
+                the attempt remains.
         """
 
     @abstractmethod
     def stage(self) -> StagedFile:
-        """Begin a file whose name is known only when it is finished.
+        """Start a file whose name is known only when it is finished.
 
         Returns:
-            A file that takes bytes. Nothing is made before the first of them.
+            A file to append to. Nothing is created before the first append.
         """
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove a file. No error when there is none.
+        """Delete a file. A missing file is not an error.
 
         Args:
             name: The file's name.
@@ -203,7 +204,7 @@ class Store(ABC):
         """Make the names in a folder survive a loss of power, and those in every folder above it.
 
         Args:
-            folder: The folder. It ends with the parent of the store's place, that one included.
+            folder: The folder. The last folder above it is the parent of the store's place.
 
         Raises:
             StoreError: The store failed.
@@ -214,7 +215,7 @@ class Store(ABC):
         """Make the names in one folder survive a loss of power.
 
         Args:
-            folder: The folder; the ones above it are left out.
+            folder: The folder; the folders above it are not included.
 
         Raises:
             StoreError: The store failed.
@@ -222,10 +223,10 @@ class Store(ABC):
 
     @abstractmethod
     def check_usable(self) -> None:
-        """Try what a writer does, and undo it.
+        """Try the operations of a writer, and undo them.
 
         Raises:
-            NotFound: There is no such place.
+            NotFound: The place does not exist.
             UnsupportedStore: The store lacks an operation.
             StoreError: The store failed, or cannot be used (:class:`ckptfmt.UnusableDirectory`).
         """
@@ -238,31 +239,31 @@ class Store(ABC):
 
         Args:
             name: The file's name.
-            limit: The most bytes that it may have.
+            limit: The most bytes that the file may have.
 
         Returns:
-            Its bytes.
+            The bytes.
 
         Raises:
-            NotFound: There is no such file.
-            Damaged: What has this name is no file of its own (a link, a folder, a FIFO).
+            NotFound: The file does not exist.
+            Damaged: It is not a regular file (but a link, a folder or a FIFO).
             LimitExceeded: The file has more than ``limit`` bytes.
             StoreError: The store failed.
         """
 
     @abstractmethod
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
-        """Open a file for one pass.
+        """Open a file for one pass from its start.
 
         Args:
             name: The file's name.
 
         Returns:
-            A context manager that gives the open file and closes it.
+            A context manager that returns the open file and closes it.
 
         Raises:
-            NotFound: There is no such file.
-            Damaged: What has this name is no file of its own.
+            NotFound: The file does not exist.
+            Damaged: It is not a regular file.
             StoreError: The store failed.
         """
 
@@ -273,58 +274,58 @@ class Store(ABC):
         Args:
             name: The file's name.
             start: The first byte, counted from 0.
-            length: How many bytes to read.
+            length: The number of bytes to read.
 
         Returns:
             ``length`` bytes; fewer only at the end of the file.
 
         Raises:
-            NotFound: There is no such file.
-            Damaged: What has this name is no file of its own.
+            NotFound: The file does not exist.
+            Damaged: It is not a regular file.
             StoreError: The store failed.
         """
 
-    # Looking around
+    # Inspection
 
     @abstractmethod
     def stat(self, name: str) -> Entry:
-        """What the store knows of one name.
+        """Get the metadata of one name.
 
         Args:
             name: The name of a file or folder.
 
         Returns:
-            Its entry.
+            The entry.
 
         Raises:
-            NotFound: There is nothing of this name.
+            NotFound: Nothing has this name.
             StoreError: The store failed.
         """
 
     @abstractmethod
     def entries(self, folder: str) -> list[Entry]:
-        """What lies directly in a folder.
+        """List what is directly in a folder.
 
         Args:
-            folder: The folder; empty for the store's place itself.
+            folder: The folder; empty for the store's place.
 
         Returns:
             The entries, sorted by path.
 
         Raises:
-            NotFound: There is no such folder.
+            NotFound: The folder does not exist.
             StoreError: The store failed.
         """
 
     @abstractmethod
     def walk(self, folder: str) -> Iterator[Entry]:
-        """Everything below a folder. Links are named and not followed.
+        """List everything below a folder. Links are listed but not followed.
 
         Args:
-            folder: The folder; empty for the store's place itself.
+            folder: The folder; empty for the store's place.
 
         Returns:
-            The entries, each folder before what lies in it. Nothing when there is no such folder.
+            The entries, each folder before its content. Nothing when the folder does not exist.
 
         Raises:
             StoreError: The store failed.
@@ -332,7 +333,7 @@ class Store(ABC):
 
     @abstractmethod
     def server_time(self) -> float:
-        """The time by the clock that :attr:`Entry.modified` is measured with.
+        """Get the time of the clock that :attr:`Entry.modified` is measured with.
 
         Returns:
             Seconds since 1970.
@@ -343,28 +344,28 @@ class Store(ABC):
 
     @abstractmethod
     def contains(self, other: Store) -> bool:
-        """Whether another store's place lies below this one. Links are followed.
+        """Check whether another store's place is below this one. Links are followed.
 
         Args:
             other: The other store.
 
         Returns:
-            True only when it lies below; a place does not contain itself.
+            True when it is below this place; false for this place itself.
         """
 
     # Folders
 
     @abstractmethod
     def remove_empty_folder(self, folder: str) -> bool:
-        """Remove a folder that holds nothing.
+        """Remove a folder if it is empty.
 
         Args:
             folder: The folder.
 
         Returns:
-            Whether it is gone.
+            Whether the folder no longer exists.
         """
 
     @abstractmethod
     def remove_created_folders(self) -> None:
-        """Remove the folders that this object made and that are still empty."""
+        """Remove the folders that this object created and that are still empty."""

@@ -1,4 +1,4 @@
-"""The local disk as a store: atomic files, create-only by link(2), durable by fsync."""
+"""The local disk as a store: atomic writes, create-only by link(2), durability by fsync."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ckptfmt._errors import (
 )
 from ckptfmt.stores._disk import current_disk
 from ckptfmt.stores._interface import Entry, OpenFile, StagedFile, Store
-from ckptfmt.stores._staged_file import TEMPORARY_PREFIX, LocalStagedFile, failed, no_directory
+from ckptfmt.stores._staged_file import TEMPORARY_PREFIX, LocalStagedFile, no_such_directory, store_error
 
 _ATTEMPTS: Final = 10
 _PIECE: Final = 1024 * 1024
-_NO_LINKS: Final = frozenset(
+_NO_HARD_LINKS: Final = frozenset(
     {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.EMLINK, errno.EXDEV}
 )
 _KINDS: Final = {
@@ -60,7 +60,7 @@ class _LocalOpenFile(OpenFile):
         left = length
         try:
             while left:
-                # Never ask for more than the file can hold: a length is untrusted.
+                # The length is untrusted: never request more than the file can have.
                 want = min(left, max(self.size, _PIECE))
                 if start is None:
                     piece = os.read(self._descriptor, want)
@@ -71,23 +71,29 @@ class _LocalOpenFile(OpenFile):
                 pieces.append(piece)
                 left -= len(piece)
         except OSError as error:
-            raise failed("read", self._path, error) from error
+            raise store_error("read", self._path, error) from error
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 class LocalStore(Store):
-    """A directory of the local disk. Files appear atomically, are created only once by link(2), and are
-    durable by fsync.
+    """A directory of the local disk.
+
+    Files appear atomically, are created only once by link(2), and are made durable by fsync.
 
     Args:
         path: An absolute path. The directory need not exist.
+
+    Example:
+        ::
+
+            checkpoint = ckptfmt.open(LocalStore("/data/run/step-1200"))
     """
 
     def __init__(self, path: str) -> None:
         self._place = path
-        self._root = path  # the place that the caller named; _place may be below it
+        self._root = path  # the place that the caller named; _place may be a folder below it
         self._disk = current_disk()
-        self._made: list[str] = []  # directories made, outermost first
+        self._created_folders: list[str] = []  # outermost first
 
     @property
     def url(self) -> str:
@@ -95,7 +101,7 @@ class LocalStore(Store):
 
     def at(self, folder: str) -> LocalStore:
         store = LocalStore(self._path(folder))
-        store._root, store._disk, store._made = self._root, self._disk, self._made
+        store._root, store._disk, store._created_folders = self._root, self._disk, self._created_folders
         return store
 
     def _path(self, name: str) -> str:
@@ -118,12 +124,12 @@ class LocalStore(Store):
             except FileExistsError:
                 raise Conflict(f"{path} exists already and is never replaced") from None
             except OSError as error:
-                if error.errno in _NO_LINKS:
+                if error.errno in _NO_HARD_LINKS:
                     raise UnsupportedStore(
-                        f"{path}: this file system has no hard links ({os.strerror(error.errno)}), which a "
-                        "manifest needs to be created only once; use another directory"
+                        f"{path}: this file system has no hard links ({os.strerror(error.errno)}), which are "
+                        "required to create a manifest only once; use another directory"
                     ) from error
-                raise failed("create", path, error) from error
+                raise store_error("create", path, error) from error
 
         staged = self._stage(os.path.dirname(path), path)
         try:
@@ -148,13 +154,13 @@ class LocalStore(Store):
         return LocalStagedFile(folder, about, self._disk, self._new_file)
 
     def _new_file(self, path: str) -> int:
-        """Make a new file, and the directories that are missing."""
+        """Create a new file and its missing parent directories."""
         for attempt in range(_ATTEMPTS):
             try:
                 self._make_directories(os.path.dirname(path))
                 return self._disk.create(path)
             except FileNotFoundError:
-                # A writer that gave up removed a directory, as it was still empty: make it again.
+                # Another writer's cleanup removed a directory while it was empty. Create it again.
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError  # pragma: no cover
@@ -171,16 +177,16 @@ class LocalStore(Store):
             try:
                 self._disk.make_directory(each)
             except FileExistsError as error:
-                if os.path.lexists(each) and not os.path.isdir(each):  # else another writer was faster
+                if os.path.lexists(each) and not os.path.isdir(each):  # otherwise another writer was faster
                     raise UnusableDirectory(
                         f"{each} is not a directory; use another place", errno=errno.ENOTDIR, path=each
                     ) from error
             except FileNotFoundError:
-                raise  # its parent is gone again: the caller starts over
+                raise  # its parent was removed meanwhile: the caller retries
             except OSError as error:
-                raise failed("make the directory", each, error) from error
+                raise store_error("make the directory", each, error) from error
             else:
-                self._made.append(each)
+                self._created_folders.append(each)
 
     def delete(self, name: str) -> None:
         path = self._path(name)
@@ -189,13 +195,13 @@ class LocalStore(Store):
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise failed("delete", path, error) from error
+            raise store_error("delete", path, error) from error
 
     # Durability
 
     def make_durable(self, folder: str) -> None:
-        # A directory that we made above the given place has a parent whose names changed, too.
-        top = os.path.dirname(min([self._root, *self._made], key=len))
+        # If directories above the given place were created, the names in their parent changed as well.
+        top = os.path.dirname(min([self._root, *self._created_folders], key=len))
         path = self._path(folder)
         while True:
             self._sync_directory(path)
@@ -210,7 +216,7 @@ class LocalStore(Store):
         try:
             self._disk.sync_directory(path)
         except OSError as error:
-            raise failed("sync the directory", path, error) from error
+            raise store_error("sync the directory", path, error) from error
 
     def check_usable(self) -> None:
         if not os.path.isdir(self._place):
@@ -221,7 +227,9 @@ class LocalStore(Store):
                     path=self._place,
                 )
             self._raise_if_unreachable()
-            raise NotFound(f"{self._place}: there is no such directory; is it the same one on every host?")
+            raise NotFound(
+                f"{self._place}: there is no such directory; check that it is the same on every host"
+            )
         probe = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
         try:
             self.create(probe, b"{}\n")
@@ -236,7 +244,7 @@ class LocalStore(Store):
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise failed("use", self._place, error) from error
+            raise store_error("use", self._place, error) from error
 
     # Reading
 
@@ -257,7 +265,7 @@ class LocalStore(Store):
                 raise self._not_regular(path, stat.S_IFSOCK) from None
             if error.errno == errno.ENOTDIR:
                 raise NotFound(f"{path}: there is no such file") from None
-            raise failed("open", path, error) from error
+            raise store_error("open", path, error) from error
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
@@ -268,29 +276,29 @@ class LocalStore(Store):
 
     def _not_regular(self, path: str, kind: int) -> Damaged:
         return Damaged(
-            f"{path} is {_KINDS.get(kind, 'something')}, not a regular file; it was put there later"
+            f"{path} is {_KINDS.get(kind, 'something')}, not a regular file; no writer of ckptfmt made it"
         )
 
     def read(self, name: str, limit: int) -> bytes:
         with self._open(name) as file:
             if file.size > limit:
                 raise LimitExceeded(f"{self._path(name)} has {file.size} bytes; at most {limit} are read")
-            return file.read(file.size + 1)  # one more: a file that grew meanwhile does not look whole
+            return file.read(file.size + 1)  # one byte more, so that a file that grew is not taken as whole
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
         with self._open(name) as file:
             return file.read_at(start, length)
 
-    # Looking around
+    # Inspection
 
     def stat(self, name: str) -> Entry:
         path = self._path(name)
         try:
             return _entry(name, path, self._disk.status(path))
         except (FileNotFoundError, NotADirectoryError):
-            raise NotFound(f"{path}: there is nothing of this name") from None
+            raise NotFound(f"{path}: nothing has this name") from None
         except OSError as error:
-            raise failed("look at", path, error) from error
+            raise store_error("inspect", path, error) from error
 
     def entries(self, folder: str) -> list[Entry]:
         path = self._path(folder)
@@ -299,27 +307,27 @@ class LocalStore(Store):
         try:
             with os.scandir(path) as entries:
                 for each in entries:
-                    with suppress(FileNotFoundError):  # removed while we look
+                    with suppress(FileNotFoundError):  # removed meanwhile
                         status = each.stat(follow_symlinks=False)
                         found.append(_entry(prefix + each.name, each.path, status))
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise no_directory(path, error) from None
+            raise no_such_directory(path, error) from None
         except OSError as error:
-            raise failed("list", path, error) from error
+            raise store_error("list", path, error) from error
         return sorted(found)
 
     def walk(self, folder: str) -> Iterator[Entry]:
-        waiting = [folder]
-        while waiting:
+        pending = [folder]
+        while pending:
             try:
-                found = self.entries(waiting.pop())
-            except NotFound:  # removed while we look
+                found = self.entries(pending.pop())
+            except NotFound:  # removed meanwhile
                 continue
             yield from found
-            waiting += [each.path for each in reversed(found) if each.is_folder and not each.is_link]
+            pending += [each.path for each in reversed(found) if each.is_folder and not each.is_link]
 
     def server_time(self) -> float:
-        # On a network file system files have the server's time: that of a file made now.
+        # On a network file system the server dates the files: create one and read its time.
         probe = f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}.tmp"
         try:
             self.place(probe, (b"{}\n",), lambda: False)
@@ -327,7 +335,7 @@ class LocalStore(Store):
         except UnusableDirectory:
             return time.time()
         except NotFound as error:
-            raise failed("look at", self._path(probe), FileNotFoundError(errno.ENOENT, "")) from error
+            raise store_error("inspect", self._path(probe), FileNotFoundError(errno.ENOENT, "")) from error
         finally:
             with suppress(StoreError):
                 self.delete(probe)
@@ -340,14 +348,14 @@ class LocalStore(Store):
 
     def remove_empty_folder(self, folder: str) -> bool:
         path = self._path(folder)
-        with suppress(OSError):  # it is not empty, or not ours to remove
+        with suppress(OSError):  # it is not empty, or there is no permission
             os.rmdir(path)
         return not os.path.lexists(path)
 
     def remove_created_folders(self) -> None:
-        while self._made:
-            path = self._made.pop()
-            with suppress(OSError):  # not empty, or somebody else removed it
+        while self._created_folders:
+            path = self._created_folders.pop()
+            with suppress(OSError):  # it is not empty, or another process removed it
                 self._disk.remove_directory(path)
 
 

@@ -1,4 +1,4 @@
-"""Files in the memory of this process: for tests, and for what need not outlive the process."""
+"""Files in the memory of this process, for tests and for data that need not outlive the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Object(NamedTuple):
 
 
 class _Objects:
-    """All objects of this process by path, under one lock."""
+    """All objects of this process by path, protected by one lock."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -32,9 +32,9 @@ _OBJECTS: Final = _Objects()
 
 
 class MemoryStore(Store):
-    """A place in the memory of this process. All stores of one URL share their files.
+    """A place in the memory of this process. All stores with the same URL share their files.
 
-    It behaves like a bucket: a folder exists as long as a file lies below it.
+    It behaves like a bucket: a folder exists while there is a file below it.
 
     Args:
         url: ``memory://`` and a path.
@@ -82,11 +82,11 @@ class MemoryStore(Store):
         return _MemoryStagedFile(self)
 
     def put(self, name: str, data: bytes) -> None:
-        """Put a file, replacing one of the same name: what a test uses to damage a file.
+        """Put a file, replacing a file of the same name. Tests use it to damage a file.
 
         Args:
             name: The file's name.
-            data: Its bytes.
+            data: The bytes.
         """
         with _OBJECTS.lock:
             _OBJECTS.by_path[self._full(name)] = _Object(data, time.time())
@@ -96,13 +96,13 @@ class MemoryStore(Store):
             _OBJECTS.by_path.pop(self._full(name), None)
 
     def clear(self) -> None:
-        """Remove every file below this place."""
+        """Delete every file below this place."""
         prefix = f"{self._path}/"
         with _OBJECTS.lock:
             for path in [each for each in _OBJECTS.by_path if each.startswith(prefix)]:
                 del _OBJECTS.by_path[path]
 
-    # Durability: nothing here outlives the process.
+    # Durability: nothing in memory outlives the process.
 
     def make_durable(self, folder: str) -> None:
         pass
@@ -135,7 +135,7 @@ class MemoryStore(Store):
     def read_range(self, name: str, start: int, length: int) -> bytes:
         return self._object(name).data[start : start + length]
 
-    # Looking around
+    # Inspection
 
     def stat(self, name: str) -> Entry:
         path = self._full(name)
@@ -144,7 +144,7 @@ class MemoryStore(Store):
             return _file(name, found)
         newest = max((each.modified for _, each in self._below(name)), default=None)
         if newest is None:
-            raise NotFound(f"memory://{path}: there is nothing of this name")
+            raise NotFound(f"memory://{path}: nothing has this name")
         return _folder(name, newest)
 
     def _below(self, folder: str) -> list[tuple[str, _Object]]:

@@ -1,4 +1,4 @@
-"""Choosing a store by its URL."""
+"""The choice of a store by its URL."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ _MISTYPED: Final = re.compile(r"(file|s3|s3a|gs|gcs|az|abfs|abfss|http|https|mem
 
 
 def choose_store(url: Url) -> Store:
-    """The store of a place.
+    """Choose the store for a place.
 
     Args:
         url: A local path, ``file://`` and a literal absolute path, ``memory://`` and a path, or a store,
-            which is returned as it is. Nothing else in it is special: no percent codes, no ``~``, no
-            wildcards.
+            which is returned as it is. Paths are literal: percent codes, ``~`` and wildcards have no special
+            meaning.
 
     Returns:
-        The store. Nothing is looked at or made.
+        The store. The call neither reads nor creates anything.
 
     Raises:
         UnsupportedStore: The URL has another scheme.
-        UnusableDirectory: What is given can be no path.
+        UnusableDirectory: The argument cannot be a path.
+
+    Example:
+        ::
+
+            store = choose_store("file:///data/run")
+            [entry.name for entry in store.entries("")]
     """
     if isinstance(url, Store):
         return url
@@ -44,7 +50,7 @@ def choose_store(url: Url) -> Store:
 
 
 def local_path(url: LocalPath) -> str:
-    """The absolute path of a local place.
+    """Get the absolute path of a local place.
 
     Args:
         url: As for :func:`choose_store`.
@@ -53,8 +59,8 @@ def local_path(url: LocalPath) -> str:
         The path.
 
     Raises:
-        UnsupportedStore: It is not local.
-        UnusableDirectory: It can be no path.
+        UnsupportedStore: The place is not local.
+        UnusableDirectory: The argument cannot be a path.
     """
     path = os.fspath(url)
     if not isinstance(path, str):
@@ -75,10 +81,10 @@ def local_path(url: LocalPath) -> str:
             f"{path[:200]}: this looks like a mistyped URL; write ./ before a local path of this name"
         )
     if not path or "\0" in path:
-        raise UnusableDirectory("an empty path, or one with a zero character, names no directory")
+        raise UnusableDirectory("an empty path, or a path with a zero character, names no directory")
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise UnusableDirectory(f"{path[:200]!a}: the file system cannot encode this name") from None
-    # abspath resolves ".." by text, which is wrong behind a link: there, ask the file system.
+    # abspath resolves ".." textually, which is wrong behind a link. In that case the file system is asked.
     return os.path.realpath(path) if ".." in path.split("/") else os.path.abspath(path)

@@ -1,7 +1,8 @@
-"""For tests of what is built on ckptfmt, and of stores.
+"""Tools for tests of code that uses ckptfmt, and for tests of stores.
 
-A disk that fails on purpose, a store that counts its calls, the suite that every store must pass, and exact
-comparison. :mod:`ckptfmt.testing.strategies` needs hypothesis and is imported on its own.
+The module has a disk that fails on purpose, a store that counts its calls, the test suite that every store
+must pass, and exact comparison. :mod:`ckptfmt.testing.strategies` requires hypothesis and is imported
+separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A store that notes every call, for tests that count what an operation costs."""
+"""A store that records every call, for tests that count the cost of an operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class StoreCall(NamedTuple):
 
     Attributes:
         operation: The name of the method.
-        url: What it was about: the place and the name.
+        url: The URL of the file or folder that the call was about.
     """
 
     operation: str
@@ -23,9 +23,9 @@ class StoreCall(NamedTuple):
 
 
 class CountingStore(ForwardingStore):
-    """A store that notes every call that would be at least one request to a bucket.
+    """A store that records every call that needs at least one request to a bucket.
 
-    Stores at folders below it, and only these, share its list. A walk counts as one call.
+    Stores that :meth:`at` returns share the list of calls. A walk counts as one call.
 
     Args:
         inner: The store that does the work.
@@ -51,60 +51,60 @@ class CountingStore(ForwardingStore):
         return store
 
     def counts(self) -> dict[str, int]:
-        """How often each operation was called.
+        """Count the calls of each operation.
 
         Returns:
-            Operation to count.
+            The number of calls by the name of the operation.
         """
         return dict(Counter(call.operation for call in self.calls))
 
-    def _note(self, operation: str, name: str = "") -> None:
+    def _record(self, operation: str, name: str = "") -> None:
         self.calls.append(StoreCall(operation, f"{self.url}/{name}" if name else self.url))
 
     def create(self, name: str, data: bytes) -> None:
-        self._note("create", name)
+        self._record("create", name)
         super().create(name, data)
 
     def place(self, name: str, chunks: Iterable[bytes], stopped: Callable[[], bool]) -> None:
-        self._note("place", name)
+        self._record("place", name)
         super().place(name, chunks, stopped)
 
     def stage(self) -> StagedFile:
-        self._note("stage")
+        self._record("stage")
         return super().stage()
 
     def delete(self, name: str) -> None:
-        self._note("delete", name)
+        self._record("delete", name)
         super().delete(name)
 
     def read(self, name: str, limit: int) -> bytes:
-        self._note("read", name)
+        self._record("read", name)
         return super().read(name, limit)
 
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
-        self._note("open", name)
+        self._record("open", name)
         return super().open(name)
 
     def read_range(self, name: str, start: int, length: int) -> bytes:
-        self._note("read_range", name)
+        self._record("read_range", name)
         return super().read_range(name, start, length)
 
     def stat(self, name: str) -> Entry:
-        self._note("stat", name)
+        self._record("stat", name)
         return super().stat(name)
 
     def entries(self, folder: str) -> list[Entry]:
-        self._note("entries", folder)
+        self._record("entries", folder)
         return super().entries(folder)
 
     def walk(self, folder: str) -> Iterator[Entry]:
-        self._note("walk", folder)
+        self._record("walk", folder)
         return super().walk(folder)
 
     def server_time(self) -> float:
-        self._note("server_time")
+        self._record("server_time")
         return super().server_time()
 
     def remove_empty_folder(self, folder: str) -> bool:
-        self._note("remove_empty_folder", folder)
+        self._record("remove_empty_folder", folder)
         return super().remove_empty_folder(folder)

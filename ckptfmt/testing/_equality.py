@@ -1,4 +1,4 @@
-"""Comparing exact values exactly."""
+"""The exact comparison of exact values."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from typing import Any
 
 
 def same_exact(left: Any, right: Any) -> bool:
-    """Whether two exact values are the same: in value, in type, in the order of keys, in the sign of
-    zero; any NaN is the same as any other."""
+    """Check whether two exact values are the same.
+
+    Values are the same when their types, their values, the order of their keys and the signs of their zeros
+    are the same. Every NaN is the same as any other NaN.
+
+    Args:
+        left: An exact value.
+        right: Another exact value.
+
+    Returns:
+        Whether they are the same. :func:`ckptfmt.testing.differences` tells where they differ.
+    """
     pairs = [(left, right)]
     while pairs:
         one, other = pairs.pop()

@@ -1,4 +1,4 @@
-"""A disk that fails where a test says, and notes every call that changes or syncs something."""
+"""A disk that fails where a test wants it to, and records every call that changes or syncs something."""
 
 from __future__ import annotations
 
@@ -29,8 +29,15 @@ Operation = Literal[
 
 @dataclass(slots=True)
 class Fault:
-    """Calls of ``operation`` on a path that matches ``path`` (a shell pattern) raise OSError with ``errno``:
-    after ``after`` calls went well, ``times`` times (None: for ever)."""
+    """A fault of a :class:`FaultyDisk`: calls of one operation raise OSError.
+
+    Attributes:
+        operation: The operation that fails.
+        errno: The error number of the OSError.
+        path: A shell pattern. Only calls on a path that matches it fail.
+        after: The number of matching calls that still succeed before the first failure. It counts down.
+        times: The number of calls that still fail; None for all calls. It counts down.
+    """
 
     operation: Operation
     errno: int
@@ -39,6 +46,15 @@ class Fault:
     times: int | None = 1
 
     def strikes(self, operation: str, path: str) -> bool:
+        """Count one call, and decide whether it fails.
+
+        Args:
+            operation: The name of the operation.
+            path: The path that the call is about.
+
+        Returns:
+            Whether the call fails.
+        """
         if operation != self.operation or not fnmatchcase(path, self.path):
             return False
         if self.after > 0:
@@ -52,7 +68,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class DiskCall:
-    """One call: ``path`` is what it is about (of ``link`` and ``replace`` the target)."""
+    """One call of a :class:`FaultyDisk`.
+
+    Attributes:
+        operation: The name of the operation.
+        path: The path that the call is about; for ``link`` and ``replace`` the target.
+    """
 
     operation: Operation
     path: str
@@ -60,9 +81,12 @@ class DiskCall:
 
 @dataclass
 class FaultyDisk(Disk):
-    """The real disk, with faults. ``calls`` lists every call in order, those that failed too.
+    """The real disk with faults.
 
-    ``on_call`` is called before each one, outside all locks: it may wait, or raise.
+    Attributes:
+        faults: The faults. Tests may change the list at any time.
+        on_call: A function that is called before each call, outside all locks. It may block or raise.
+        calls: Every call in order, including those that failed.
     """
 
     faults: list[Fault] = field(default_factory=list)
@@ -129,7 +153,23 @@ class FaultyDisk(Disk):
 
 @contextmanager
 def failing_disk(*faults: Fault, on_call: Callable[[DiskCall], None] | None = None) -> Iterator[FaultyDisk]:
-    """Within the block, everything that ckptfmt opens or creates uses one :class:`FaultyDisk`."""
+    """Make everything that ckptfmt opens or creates within the block use one :class:`FaultyDisk`.
+
+    Args:
+        faults: The faults.
+        on_call: A function that is called before each call of the disk. It may block or raise.
+
+    Yields:
+        The disk.
+
+    Example:
+        ::
+
+            with failing_disk(Fault("write", errno.ENOSPC, path="*.tmp")) as disk:
+                with pytest.raises(ckptfmt.StoreError):
+                    ckptfmt.create_cut(tmp_path / "step-1", "step-1")
+            assert disk.calls[-1].operation == "unlink"
+    """
     disk = FaultyDisk(list(faults), on_call)
     with disk_replaced(disk):
         yield disk

@@ -1,19 +1,21 @@
-"""The test suite that every store must pass, for implementations here and elsewhere."""
+"""The test suite that every implementation of a store must pass."""
 
 from __future__ import annotations
 
 import pickle
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import ckptfmt
 from ckptfmt._errors import Conflict, Damaged, LimitExceeded, NotFound, Stopped
 from ckptfmt.stores import Store
 from ckptfmt.testing._counting_store import CountingStore
 
-_ODD_NAMES = ("a b.json", "é\u2028.json", "x#y?z%20.json", "-rf", ".hidden")
+_UNUSUAL_NAMES = ("a b.json", "é\u2028.json", "x#y?z%20.json", "-rf", ".hidden")
 _PIECE = bytes(range(256)) * 1000
 
 
@@ -35,12 +37,12 @@ def _always() -> bool:
 
 
 def _names(store: Store, folder: str = "") -> list[str]:
-    """The files below a folder."""
+    """The paths of the files below a folder."""
     return [each.path for each in store.walk(folder) if not each.is_folder]
 
 
 class StoreConformance:
-    """Tests of one implementation of :class:`ckptfmt.stores.Store`. pytest runs them in a subclass.
+    """Tests for an implementation of :class:`ckptfmt.stores.Store`. A subclass makes pytest run them.
 
     The last tests save, read, list, copy and prune checkpoints in the store, and count its calls.
 
@@ -53,10 +55,10 @@ class StoreConformance:
     """
 
     def make_store(self, tmp_path: Path) -> Store:
-        """A store whose place is empty.
+        """Create a store whose place is empty. A subclass implements this method.
 
         Args:
-            tmp_path: An empty folder of the local disk, a different one for each test.
+            tmp_path: An empty folder of the local disk, another one for each test.
 
         Returns:
             The store.
@@ -73,28 +75,24 @@ class StoreConformance:
         assert store.read("a/b.json", 100) == b"first"
         assert _names(store) == ["a/b.json"]
 
-    def test_of_many_that_create_a_file_one_succeeds(self, tmp_path: Path) -> None:
+    def test_only_one_of_many_concurrent_creates_succeeds(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
-        won: list[int] = []
         start = threading.Barrier(8)
 
-        def create(number: int) -> None:
+        def create(number: int) -> bool:
             start.wait()
             try:
                 store.create("one.json", b"%d" % number)
             except Conflict:
-                return
-            won.append(number)
+                return False
+            return True
 
-        threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(8) as pool:
+            won = [number for number, created in enumerate(pool.map(create, range(8))) if created]
         assert len(won) == 1
         assert store.read("one.json", 100) == b"%d" % won[0]
 
-    def test_a_placed_file_is_whole_and_replaces_another_one(self, tmp_path: Path) -> None:
+    def test_a_placed_file_is_complete_and_replaces_an_older_one(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.place("f/x", (b"", _PIECE, b"", _PIECE), _never)
         assert store.read("f/x", 10**7) == _PIECE * 2
@@ -112,7 +110,7 @@ class StoreConformance:
         assert store.read("y", 100) == b"before"
         assert _names(store) == ["y"]
 
-    def test_a_place_whose_bytes_fail_leaves_nothing(self, tmp_path: Path) -> None:
+    def test_a_place_whose_chunks_raise_leaves_nothing(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
 
         def fail() -> Iterator[bytes]:
@@ -166,7 +164,7 @@ class StoreConformance:
         staged.discard()
         assert _names(store) == []
 
-    def test_deleting_needs_no_file(self, tmp_path: Path) -> None:
+    def test_deleting_a_missing_file_is_no_error(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.create("a/x", b"1")
         store.delete("a/x")
@@ -193,7 +191,7 @@ class StoreConformance:
         with _raises(LimitExceeded):
             store.read("x", 9)
 
-    def test_what_is_not_there_is_not_found(self, tmp_path: Path) -> None:
+    def test_missing_names_are_not_found(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.create("file", b"1")
         for name in ("x", "a/b/c", "file/below"):
@@ -209,7 +207,7 @@ class StoreConformance:
                 store.entries(name)
             assert list(store.walk(name)) == []
 
-    def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
+    def test_a_folder_is_not_read_as_a_file(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.create("folder/x", b"1")
         try:
@@ -220,14 +218,14 @@ class StoreConformance:
 
     def test_names_are_taken_literally(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
-        for name in _ODD_NAMES:
+        for name in _UNUSUAL_NAMES:
             store.create(f"in/{name}", name.encode())
-        assert [each.name for each in store.entries("in")] == sorted(_ODD_NAMES)
-        assert all(store.read(f"in/{name}", 100) == name.encode() for name in _ODD_NAMES)
+        assert [each.name for each in store.entries("in")] == sorted(_UNUSUAL_NAMES)
+        assert all(store.read(f"in/{name}", 100) == name.encode() for name in _UNUSUAL_NAMES)
 
-    # Looking around
+    # Inspection
 
-    def test_entries_are_sorted_and_say_what_they_are(self, tmp_path: Path) -> None:
+    def test_entries_are_sorted_and_tell_files_from_folders(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         for name in ("b/y", "b/x", "b/c/z", "a"):
             store.create(name, b"12345")
@@ -241,7 +239,7 @@ class StoreConformance:
         assert store.stat("b").is_folder
         assert not store.stat("b").is_file
 
-    def test_a_walk_names_a_folder_before_what_lies_in_it(self, tmp_path: Path) -> None:
+    def test_a_walk_lists_a_folder_before_its_content(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         for name in ("b/c/z", "b/x", "a"):
             store.create(name, b"1")
@@ -252,16 +250,16 @@ class StoreConformance:
         )
         assert sorted(each.path for each in store.walk("b")) == ["b/c", "b/c/z", "b/x"]
 
-    def test_files_are_dated_by_the_clock_of_the_store(self, tmp_path: Path) -> None:
+    def test_modification_times_use_the_clock_of_the_store(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         before = store.server_time()
         store.create("x", b"1")
         after = store.server_time()
-        # Clocks of file systems may be as coarse as seconds.
+        # The resolution of file times may be a second.
         assert before - 2 <= store.stat("x").modified == store.entries("")[0].modified <= after + 2
         assert _names(store) == ["x"]
 
-    def test_a_store_knows_what_lies_below_it(self, tmp_path: Path) -> None:
+    def test_a_store_contains_the_folders_below_it(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         assert store.contains(store.at("a"))
         assert store.contains(store.at("a/b"))
@@ -269,7 +267,7 @@ class StoreConformance:
         assert not store.at("a").contains(store)
         assert not store.at("a").contains(store.at("ab"))
 
-    # Folders, durability, other processes
+    # Folders, durability, pickling
 
     def test_only_empty_folders_are_removed(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
@@ -282,14 +280,14 @@ class StoreConformance:
         store.remove_created_folders()
         assert store.read("b/c/x", 10) == b"1"
 
-    def test_what_was_written_can_be_made_durable(self, tmp_path: Path) -> None:
+    def test_written_files_can_be_made_durable(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.create("a/b/x", b"1")
         store.make_durable("a/b")
         store.make_folder_durable("a/b")
         store.at("a").make_durable("")
 
-    def test_a_check_leaves_nothing(self, tmp_path: Path) -> None:
+    def test_check_usable_leaves_nothing(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         with _raises(NotFound):
             store.at("nowhere").check_usable()
@@ -297,7 +295,7 @@ class StoreConformance:
         store.at("a").check_usable()
         assert _names(store) == ["a/x"]
 
-    def test_a_pickled_store_is_the_same_place(self, tmp_path: Path) -> None:
+    def test_a_pickled_store_refers_to_the_same_place(self, tmp_path: Path) -> None:
         store = self.make_store(tmp_path)
         store.create("a/x", b"1")
         copy = pickle.loads(pickle.dumps(store.at("a")))
@@ -313,10 +311,8 @@ class StoreConformance:
         assert list(checkpoint) == ["agent-0", "tools/0"]
         assert checkpoint["tools/0"]["r7"].payload == {"number": 7, "nan": None}
         assert [each.payload["number"] for each in checkpoint["agent-0"]] == list(range(20))
-        assert (
-            pickle.loads(pickle.dumps(checkpoint))["agent-0"]["r3"].payload
-            == checkpoint["agent-0"]["r3"].payload
-        )
+        copy = pickle.loads(pickle.dumps(checkpoint))
+        assert copy["agent-0"]["r3"].payload == checkpoint["agent-0"]["r3"].payload
         assert checkpoint.verify().ok
         assert ckptfmt.open(store.at(cut)).verify().ok
         assert ckptfmt.start_life(run) == 0
@@ -352,8 +348,8 @@ class StoreConformance:
         assert [each.name for each in ckptfmt.list(run)] == ["step-10"]
         assert ckptfmt.latest(run).verify().ok
 
-    def test_the_calls_of_common_operations_do_not_grow(self, tmp_path: Path) -> None:
-        """With what lies beside a checkpoint, or with the number of its records."""
+    def test_opening_and_fetching_take_a_constant_number_of_calls(self, tmp_path: Path) -> None:
+        """The number depends neither on other files in the run nor on the number of records."""
         run = self.make_store(tmp_path)
         _checkpoint(run.at("step-0"), 0)
         counts = []
@@ -367,10 +363,11 @@ class StoreConformance:
             assert checkpoint["agent-0"]["r3"].payload["number"] == 3
             counts.append((opened, counting.counts()))
         assert counts[0] == counts[1]
-        # Opened: checkpoint.json and cut.json. One record: its manifest, the head of the index, and itself.
+        # Opening reads checkpoint.json and cut.json. Fetching one record reads the manifest, the head of the
+        # index (with its only block), and the record.
         assert counts[0] == ({"read": 2}, {"read": 3, "read_range": 2})
 
-    def test_the_calls_of_a_listing_grow_with_the_checkpoints_alone(self, tmp_path: Path) -> None:
+    def test_the_calls_of_a_listing_grow_only_with_the_checkpoints(self, tmp_path: Path) -> None:
         run = self.make_store(tmp_path)
         totals = []
         for step in range(3):
@@ -382,21 +379,16 @@ class StoreConformance:
 
 
 def _checkpoint(store: Store, step: int) -> str:
-    """A complete checkpoint of two participants; returns the name of its cut."""
+    """Create a complete checkpoint of two participants, and return the name of its cut."""
     cut = ckptfmt.create_cut(store, f"step-{step}")
     manifests = {}
-    participants: tuple[tuple[str, str, ckptfmt.Compression], ...] = (
-        ("agent-0", "agent", "none"),
-        ("tools/0", "resources", "zstd"),
-    )
-    for name, kind, compression in participants:
-        with ckptfmt.create(
-            store.at(cut.name),
-            participant=name,
-            kind=kind,
-            checkpoint_id=f"step-{step}",
-            compression=compression,
-        ) as writer:
+    participants: dict[str, tuple[str, ckptfmt.Compression]] = {
+        "agent-0": ("agent", "none"),
+        "tools/0": ("resources", "zstd"),
+    }
+    for name, (kind, compression) in participants.items():
+        options: dict[str, Any] = {"participant": name, "kind": kind, "checkpoint_id": f"step-{step}"}
+        with ckptfmt.create(store.at(cut.name), **options, compression=compression) as writer:
             for number in range(20):
                 payload = {"number": number, "nan": None}
                 writer.write(ckptfmt.Record(ckptfmt.EpisodeId(f"r{number}"), payload, number))

@@ -1,4 +1,4 @@
-"""Strategies for hypothesis: exact values, values that are not exact, and records."""
+"""Hypothesis strategies for exact values, values that are not exact, ids and records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ __all__ = [
 
 
 def any_text(max_size: int = 20) -> st.SearchStrategy[str]:
-    """Every string that Python has, surrogates alone and in any order included."""
+    """Strings of any characters, including surrogates alone and in any order.
+
+    Args:
+        max_size: The most characters of a string.
+
+    Returns:
+        The strategy.
+    """
     character = st.characters(exclude_categories=()) | st.sampled_from(
         '\ud800\udbff\udc00\udfff\ud83d\ude00\n\u2028\x00"\\'
     )
@@ -35,7 +42,11 @@ def any_text(max_size: int = 20) -> st.SearchStrategy[str]:
 
 
 def any_integer() -> st.SearchStrategy[int]:
-    """Integers of any size, the edges of 64 bits often."""
+    """Integers of any size, often near a power of two such as 2**63 and 2**64.
+
+    Returns:
+        The strategy.
+    """
     edges = [
         sign * (2**power + near) for sign in (-1, 1) for power in (31, 53, 63, 64, 200) for near in (-1, 0, 1)
     ]
@@ -43,13 +54,30 @@ def any_integer() -> st.SearchStrategy[int]:
 
 
 def exact_scalars() -> st.SearchStrategy[Any]:
-    """None, bool, int, float (NaN, infinities and both zeros included), str."""
+    """None, bool, int, float (including NaN, the infinities and both zeros) and str.
+
+    Returns:
+        The strategy.
+    """
     return st.none() | st.booleans() | any_integer() | st.floats() | any_text()
 
 
 def exact_values(max_leaves: int = 30) -> st.SearchStrategy[Any]:
-    """Everything that a payload can be, with odd keys, long runs of one type, and containers in
-    containers."""
+    """Payloads of every kind, including unusual keys, long runs of one type, and nested containers.
+
+    Args:
+        max_leaves: About how many scalars and runs a value has at most.
+
+    Returns:
+        The strategy.
+
+    Example:
+        ::
+
+            @given(exact_values())
+            def test_payloads_are_read_back(value):
+                assert same_exact(JsonPayload.of(value).value(), value)
+    """
     runs = st.lists(st.floats(), max_size=150) | st.lists(st.integers(), max_size=150)
     return st.recursive(
         exact_scalars() | runs,
@@ -92,7 +120,7 @@ class _Pair(NamedTuple):
 
 
 class _Scalar:
-    """Like a scalar of numpy: neither orjson nor we take it for a number."""
+    """An object like a numpy scalar. It is not a number, neither for orjson nor for this package."""
 
     def item(self) -> float:
         return 1.0
@@ -119,13 +147,24 @@ _OTHER_KEYS: list[Any] = [
 
 
 def inexact_leaves() -> st.SearchStrategy[Any]:
-    """Values of types that would not read back as they were."""
+    """Values of types that are not exact.
+
+    Returns:
+        The strategy.
+    """
     return st.sampled_from([*_OTHER_TYPES, *_SUBCLASSES, *_OTHER_KEYS])
 
 
 @st.composite
 def inexact_values(draw: st.DrawFn) -> tuple[Any, list[str | int]]:
-    """A value that is exact but for one place, and the path of that place."""
+    """A value with one place that is not exact, and the path of that place.
+
+    Args:
+        draw: Supplied by hypothesis.
+
+    Returns:
+        The value, and the keys and indices that lead to the place.
+    """
     value = draw(inexact_leaves())
     path: list[str | int] = []
     for _ in range(draw(st.integers(0, 4))):
@@ -141,7 +180,11 @@ def inexact_values(draw: st.DrawFn) -> tuple[Any, list[str | int]]:
 
 
 def episode_ids() -> st.SearchStrategy[EpisodeId]:
-    """Rollout ids and attempts that have a capture key."""
+    """Episode ids with valid rollout ids and attempts.
+
+    Returns:
+        The strategy.
+    """
     rollouts = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True).filter(_is_rollout_id)
     return st.builds(EpisodeId, rollouts, st.integers(0, 999_999_999))
 
@@ -155,7 +198,11 @@ def _is_rollout_id(text: str) -> bool:
 
 
 def records() -> st.SearchStrategy[Record]:
-    """Records with every member of the envelope."""
+    """Records with all members of the envelope.
+
+    Returns:
+        The strategy.
+    """
     references = st.text(max_size=10)
     return st.builds(
         Record,
