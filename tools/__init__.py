@@ -1,1 +1,1 @@
-"""Small programs for the people who work on this project; not installed."""
+"""Programs for the maintainers of this project. They are not installed."""

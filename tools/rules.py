@@ -1,4 +1,4 @@
-"""Print for each rule of docs/rules.md the tests that prove it, and the rules that no test proves.
+"""Print the tests that prove each rule of docs/rules.md, and the rules that no test proves.
 
 Run from the root of the project: `python -m tools.rules [--json]`. Exit status 0; 1 when a test names an id
 that docs/rules.md does not have; 2 when the rules or the tests could not be read.
@@ -21,44 +21,46 @@ _ROW = re.compile(r"^\| *([A-Z]+[0-9]+)°? *\|", re.MULTILINE)
 
 
 class Unreadable(Exception):
-    """The rules or the tests could not be read; the message says why."""
+    """The rules or the tests cannot be read; the message says why."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which tests prove which rules; tests are named by function, once for all their parameters."""
+    """The tests that prove each rule. A parametrized test is named once, by its function."""
 
     proved: Mapping[str, list[str]]
-    """Every rule in the order of docs/rules.md, with the tests that prove it."""
+    """The tests that prove each rule, in the order of docs/rules.md."""
     unknown: Mapping[str, list[str]]
-    """Ids that tests name and docs/rules.md does not have, with these tests."""
+    """The tests that name each id that is not in docs/rules.md."""
 
     @property
     def unproved(self) -> list[str]:
+        """The rules that no test proves."""
         return [rule for rule, tests in self.proved.items() if not tests]
 
 
 def read_rules(text: str) -> list[str]:
-    """The ids of the rules in the tables of `text`, in order. Raises Unreadable for none, or one twice."""
+    """The ids in the tables of `text`, in order. Raises Unreadable for no id and for a duplicate."""
     rules = _ROW.findall(text)
     if not rules:
         raise Unreadable("no rule was found")
     twice = sorted({rule for rule in rules if rules.count(rule) > 1})
     if twice:
-        raise Unreadable(f"these ids stand twice: {' '.join(twice)}")
+        raise Unreadable(f"these ids occur twice: {' '.join(twice)}")
     return rules
 
 
 class MarkedTests:
-    """A pytest plugin that remembers which collected tests carry which ids."""
+    """A pytest plugin that records the ids of the `req` marks of all collected tests."""
 
     def __init__(self) -> None:
         self.tests: dict[str, dict[str, bool]] = {}
-        """Of each id the tests that name it, in order, and whether one of their cases really runs."""
+        """For each id the tests that name it, in order, and whether at least one of their cases runs."""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Record the marks of the collected tests."""
         for item in session.items:
-            # A test that is always skipped, or expected to fail, proves nothing.
+            # A test that is skipped or expected to fail proves nothing.
             runs = not any(item.get_closest_marker(name) for name in ("skip", "xfail"))
             for mark in item.iter_markers("req"):
                 for rule in mark.args:
@@ -73,7 +75,7 @@ def _function(item: pytest.Item) -> str:
 
 
 def collect() -> MarkedTests:
-    """The marks of the project in the working directory. Raises Unreadable when pytest cannot collect it."""
+    """Collect the marks of the project in the working directory. Raises Unreadable when pytest fails."""
     marked = MarkedTests()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -84,6 +86,7 @@ def collect() -> MarkedTests:
 
 
 def coverage(rules: Iterable[str], marked: MarkedTests) -> Coverage:
+    """Match the rules with the collected tests."""
     proved: dict[str, list[str]] = {rule: [] for rule in rules}
     unknown: dict[str, list[str]] = {}
     for rule, tests in marked.tests.items():
@@ -95,6 +98,7 @@ def coverage(rules: Iterable[str], marked: MarkedTests) -> Coverage:
 
 
 def as_text(found: Coverage) -> str:
+    """The coverage as text for people."""
     width = max(map(len, found.proved)) + 2
     lines = [
         f"{rule if place == 0 else '':{width}}{test}"
@@ -110,12 +114,14 @@ def as_text(found: Coverage) -> str:
 
 
 def as_json(found: Coverage) -> str:
+    """The coverage as JSON."""
     return json.dumps(
         {"proved": dict(found.proved), "unproved": found.unproved, "unknown": dict(found.unknown)}, indent=2
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program, and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.rules", description=(__doc__ or "").partition("\n")[0]
     )

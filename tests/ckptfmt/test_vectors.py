@@ -13,7 +13,7 @@ import pytest
 
 import ckptfmt
 from ckptfmt import CheckpointError, Record, StoredRecord
-from tools.vectors.__main__ import main, store, sums
+from tools.vectors.__main__ import digest_lines, main, write_case
 from tools.vectors.twin import record_twin, tagged
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -140,13 +140,13 @@ def test_whoever_looks_at_an_invalid_vector_gets_a_typed_error(tmp_path: Path, n
 @pytest.mark.req("FS10")
 def test_the_vectors_are_those_that_were_written_once() -> None:
     """SHA256SUMS grows with new vectors; a line of it never changes, so no vector is made to fit the code."""
-    assert (VECTORS / "SHA256SUMS").read_text(encoding="ascii") == "".join(sums(VECTORS))
+    assert (VECTORS / "SHA256SUMS").read_text(encoding="ascii") == "".join(digest_lines(VECTORS))
 
 
 def test_the_tool_never_overwrites_a_vector(tmp_path: Path) -> None:
     folder = tmp_path / "valid" / "case"
-    assert store(folder, {"checkpoint/a": b"1"}, {"about": "first"})
-    assert not store(folder, {"checkpoint/a": b"2", "checkpoint/b": b"3"}, {"about": "second"})
+    assert write_case(folder, {"checkpoint/a": b"1"}, {"about": "first"})
+    assert not write_case(folder, {"checkpoint/a": b"2", "checkpoint/b": b"3"}, {"about": "second"})
     assert sorted(path.name for path in folder.rglob("*")) == ["a", "checkpoint", "twin.json"]
     assert (folder / "checkpoint" / "a").read_bytes() == b"1"
     assert twin_of(folder) == {"about": "first"}

@@ -1,1 +1,1 @@
-"""The JSON Schemas of `docs/schemas`, declared in Python from what the package itself checks."""
+"""The JSON Schemas of `docs/schemas`, generated from the definitions and limits of the package."""

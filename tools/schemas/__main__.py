@@ -1,4 +1,4 @@
-"""Write the JSON Schemas anew: `python -m tools.schemas`."""
+"""Write the JSON Schemas to docs/schemas: `python -m tools.schemas`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 def main(folder: Path = FOLDER) -> None:
+    """Write every schema to a file in `folder`."""
     for name, schema in SCHEMAS.items():
         path = folder / f"{name}.schema.json"
         path.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")

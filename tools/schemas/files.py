@@ -1,4 +1,4 @@
-"""The schemas: one for the body of each kind of file, one for a block of an index, one for a record."""
+"""The schemas of the bodies of all kinds of files, of a block of an index, and of a record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _CHECKPOINT: Final = members(
 
 _CUT: Final = members({"checkpoint_id": ref("label"), "word": TEXT})
 
-# A life's number has as many digits as an attempt, at most.
+# The number of a life has at most as many digits as an attempt.
 _LIFE: Final = members({"life": whole(0, MAX_ATTEMPT), "source_checkpoint_id": or_null(ref("label"))})
 
 _MANIFEST: Final = members(
@@ -113,7 +113,7 @@ def _document(title: str, about: str, body: Schema) -> Schema:
 
 
 def _named(schema: Any) -> set[str]:
-    """The definitions that a schema leads to."""
+    """The names of the definitions that a schema refers to, directly or not."""
     found: set[str] = set()
     new = set(_refs(schema))
     while new:
@@ -149,4 +149,4 @@ SCHEMAS: Final[dict[str, Schema]] = {
         _RECORD,
     ),
 }
-"""Each schema by its name: that of its file in docs/schemas, without `.schema.json`."""
+"""The schemas by the names of their files in docs/schemas, without `.schema.json`."""

@@ -1,4 +1,4 @@
-"""What schemas are made of: the words of FORMAT.md, with the patterns and limits of the package."""
+"""The building blocks of the schemas: the terms of FORMAT.md with the patterns and limits of the package."""
 
 from __future__ import annotations
 
@@ -22,43 +22,48 @@ _SUFFIX_CHARACTERS: Final = len("-a") + FormatLimits.ATTEMPT_DIGITS
 
 
 def ref(name: str) -> Schema:
+    """A reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 
 def whole(low: int, high: int = FormatLimits.INTEGER) -> Schema:
+    """An integer in a range."""
     return {"type": "integer", "minimum": low, "maximum": high}
 
 
 def text(pattern: str, **more: Any) -> Schema:
-    """A string, all of which is as ``pattern`` says."""
+    """A string that matches ``pattern`` as a whole."""
     return {"type": "string", **more, "pattern": f"^{pattern}$"}
 
 
 def array(items: Schema, **more: Any) -> Schema:
+    """An array of items of one kind."""
     return {"type": "array", **more, "items": items}
 
 
 def pair(first: Any, second: Any) -> Schema:
+    """An array of two items."""
     return {"type": "array", "prefixItems": [first, second], "minItems": 2, "maxItems": 2}
 
 
 def members(properties: Schema, optional: frozenset[str] = frozenset(), **more: Any) -> Schema:
-    """An object with these members, of which all but ``optional`` have to be there."""
+    """An object with these members; all but ``optional`` are required."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "required": required, **more, "properties": properties}
 
 
 def only(name: str, value: Schema) -> Schema:
-    """An object of this one member."""
+    """An object with only this member."""
     return members({name: value}, additionalProperties=False)
 
 
 def or_null(value: Schema) -> Schema:
+    """The value or null."""
     return {"anyOf": [NULL, value]}
 
 
 def keyed(names: Schema, values: Schema) -> Schema:
-    """An object with any number of members."""
+    """An object with any number of members, whose names and values have these schemas."""
     return {"type": "object", "propertyNames": names, "additionalProperties": values}
 
 
@@ -95,7 +100,7 @@ DEFINITIONS: Final[dict[str, Schema]] = {
     "participantName": text(names._PARTICIPANT.pattern, maxLength=FormatLimits.PARTICIPANT_NAME_CHARACTERS),
     "rolloutId": text(f"(?!.*{_SUFFIX}$){_ROLLOUT_ID}", maxLength=FormatLimits.ROLLOUT_ID_BYTES),
     "captureKey": text(
-        # Neither two suffixes, nor one that is too long, nor a rollout id that is.
+        # It has no second suffix, no suffix that is too long, and no rollout id that is too long.
         f"(?!.*{_SUFFIX}{_SUFFIX}$)"
         f"(?!.*-a[1-9][0-9]{{{FormatLimits.ATTEMPT_DIGITS},}}$)"
         f"(?=.{{1,{FormatLimits.ROLLOUT_ID_BYTES}}}({_SUFFIX})?$)"
@@ -122,4 +127,4 @@ DEFINITIONS: Final[dict[str, Schema]] = {
         ]
     },
 }
-"""What several schemas name."""
+"""The definitions that several schemas refer to."""

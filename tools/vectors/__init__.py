@@ -1,1 +1,1 @@
-"""The vectors of `tests/vectors`: small checkpoints, good and broken, each with a twin in JSON."""
+"""The vectors of `tests/vectors`: small valid and invalid checkpoints with their expected content in JSON."""

@@ -1,4 +1,4 @@
-"""Write the vectors that are not there yet: `python -m tools.vectors`. What is there stays as it is."""
+"""Write the missing vectors: `python -m tools.vectors`. Existing vectors are never changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.vectors import (
     broken_index,
     broken_lives,
     broken_records,
-    spelled,
+    noncanonical,
     valid,
 )
 from tools.vectors.raw import Files
@@ -26,18 +26,18 @@ _BROKEN: Final = (broken_files, broken_bodies, broken_index, broken_frames, brok
 
 
 def all_cases() -> Iterator[tuple[str, Files, Any]]:
-    """The folder of each case, its files, and its twin."""
+    """Yield the folder of each case, its files, and its twin."""
     for name, good in valid.cases():
         yield f"valid/{name}", *good.build()
-    for name, other in spelled.cases():
+    for name, other in noncanonical.cases():
         yield f"valid/{name}", *other.build()
     for module in _BROKEN:
         for name, broken in module.cases():
             yield f"invalid/{name}", broken.files, broken.twin
 
 
-def store(folder: Path, files: Files, twin: Any) -> bool:
-    """Write one case, whole or not at all; False, and nothing done, when its folder is there."""
+def write_case(folder: Path, files: Files, twin: Any) -> bool:
+    """Write one case atomically. If its folder exists, do nothing and return False."""
     if folder.exists():
         return False
     made = folder.with_name(f".{folder.name}")
@@ -51,8 +51,8 @@ def store(folder: Path, files: Files, twin: Any) -> bool:
     return True
 
 
-def sums(vectors: Path) -> Iterator[str]:
-    """One line for each case: the digest of its files, each under its path, sorted by that."""
+def digest_lines(vectors: Path) -> Iterator[str]:
+    """Yield a line for each case: the digest of the paths and bytes of its files, sorted by path."""
     for kind in ("invalid", "valid"):
         for case in sorted((vectors / kind).iterdir()):
             files = {path.relative_to(case).as_posix(): path for path in case.rglob("*") if path.is_file()}
@@ -64,10 +64,11 @@ def sums(vectors: Path) -> Iterator[str]:
 
 
 def main(vectors: Path = VECTORS) -> None:
-    written = [name for name, files, twin in all_cases() if store(vectors / name, files, twin)]
-    (vectors / "SHA256SUMS").write_text("".join(sums(vectors)), encoding="ascii")
+    """Write the missing vectors and the file of digests."""
+    written = [name for name, files, twin in all_cases() if write_case(vectors / name, files, twin)]
+    (vectors / "SHA256SUMS").write_text("".join(digest_lines(vectors)), encoding="ascii")
     print("\n".join(f"written: {name}" for name in written))
-    print(f"{len(written)} vectors written; all others were there and stay as they are")
+    print(f"{len(written)} vectors written; the others exist and were not changed")
 
 
 if __name__ == "__main__":

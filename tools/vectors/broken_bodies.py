@@ -1,4 +1,4 @@
-"""Manifests, checkpoint.json and cut.json that no correct writer wrote, though every digest is right."""
+"""Invalid bodies of manifest.json, checkpoint.json and cut.json whose digests are correct."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Change = Callable[[Any], Any]
 
 
 def _text(change: Callable[[bytes], bytes]) -> Change:
-    """A change of the body's text."""
+    """A change of the encoded body."""
 
     def apply(body: Any) -> bytes:
         text = to_json(body)
@@ -160,7 +160,7 @@ _LABELS: Final = {
 
 
 def _rename_participant(name: str) -> Callable[[Any], None]:
-    """A change of checkpoint.json that gives the one participant this name."""
+    """A change of checkpoint.json that renames its only participant."""
 
     def change(body: Any) -> None:
         body["participants"] = {name: body["participants"].pop("agent-0")}
@@ -190,11 +190,12 @@ def _with_state(state: Any, patches: Any) -> Change:
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for name, change in _VERSIONS.items():
         yield f"manifest-{name}", Broken(Draft(manifest=change), f"manifest.json: {name}", UNSUPPORTED)
         yield f"checkpoint-{name}", Broken(Draft(checkpoint=change), f"checkpoint.json: {name}", UNSUPPORTED)
     for name, change in _TEXTS.items():
-        # What is no object has no format either; but it is damage before that.
+        # A body that is not an object has no format either, but the error is damage.
         yield f"manifest-body-{name}", Broken(Draft(manifest=change), f"manifest.json: {name}")
         yield f"checkpoint-body-{name}", Broken(Draft(checkpoint=change), f"checkpoint.json: {name}")
     for name, change in _MANIFEST.items():

@@ -1,4 +1,4 @@
-"""Whole files changed after writing, and frames of self-checked files that are not spelled exactly."""
+"""Files that were changed after writing, and self-checked files with an incorrect frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 
 def _flip(place: float) -> Callable[[bytes], bytes]:
-    """Flips a bit of the byte at this part of the file."""
+    """A change that flips a bit of the byte at a place, given as a fraction of the file."""
 
     def change(data: bytes) -> bytes:
         at = int(place * (len(data) - 1))
@@ -84,11 +84,12 @@ def _misname_file(files: Files) -> None:
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for kind, (start, options) in _KINDS.items():
         for name, (about, change) in _CHANGES.items():
             yield f"{kind}-{name}", Broken(Draft(**options, files=edit(start, change)), f"{kind}: {about}")
         missing = Broken(Draft(**options, files=remove(start)), f"{kind}: the file is missing", INCOMPLETE)
-        if kind != "checkpoint":  # without it, the folder is no checkpoint at all
+        if kind != "checkpoint":  # without checkpoint.json, the folder is not a checkpoint
             yield f"{kind}-missing", missing
     yield (
         "checkpoint-missing-beside-a-cut",

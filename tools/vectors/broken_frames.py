@@ -1,4 +1,4 @@
-"""Compressed segments that lie, though every digest is right."""
+"""Invalid compressed segments whose digests are correct."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SKIPPABLE: Final = b"\x50\x2a\x4d\x18\x04\x00\x00\x00skip"
 
 
 def _stated(size: int, plain: bytes, window: int | None = None) -> bytes:
-    """A frame of ``plain`` whose header states ``size``, and a window of 2^``window``."""
+    """A frame of ``plain`` whose header states the content size ``size`` and a window of 2^``window``."""
     packed = frame(plain, size=False)
     (descriptor,) = packed[4:5]
     assert descriptor & 0xE3 == 0  # no content size, no single segment, no dictionary: a window byte follows
@@ -32,7 +32,7 @@ def _checksum_flipped(plain: bytes) -> bytes:
 
 
 def _block_flipped(plain: bytes) -> bytes:
-    """A byte of the text changed within the frame, which only the frame's checksum shows."""
+    """A frame with a changed byte of the content, which only the frame's checksum reveals."""
     packed = bytearray(frame(bytes(len(plain) - 1) + b"\n"))
     return bytes((*packed[:-5], packed[-5] ^ 1, *packed[-4:]))
 
@@ -93,6 +93,7 @@ def _dictionary() -> bytes:
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for name, (about, pack) in _PACKERS.items():
         yield f"zstd-{name}", Broken(Draft(codec="zstd", pack=pack), f"a compressed segment: {about}")
     yield (

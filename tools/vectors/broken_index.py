@@ -1,4 +1,4 @@
-"""Indexes that lead astray, though every digest is right."""
+"""Invalid indexes whose digests are correct."""
 
 from __future__ import annotations
 
@@ -110,6 +110,7 @@ def _three_blocks(rows: Rows) -> list[bytes]:
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for name, change in _ROWS.items():
         yield f"index-{name}", Broken(Draft(rows=change), f"index: {name}")
     for name, replace in _PLAIN_TEXT.items():

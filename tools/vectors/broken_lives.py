@@ -1,4 +1,4 @@
-"""Files of lives that no correct writer wrote, beside a good checkpoint."""
+"""Invalid files of lives beside a valid checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.vectors.raw import Draft, sealed
 _FIRST: Final = sealed({"life": 0, "source_checkpoint_id": None})
 _SECOND: Final[dict[str, Any]] = {"life": 1, "source_checkpoint_id": "step-0"}
 
-# What 1.json is.
+# The content of 1.json.
 _LIVES: Final[dict[str, bytes]] = {
     "number-other": sealed({**_SECOND, "life": 2}),
     "number-missing": sealed({"source_checkpoint_id": "step-0"}),
@@ -30,6 +30,7 @@ _LIVES: Final[dict[str, bytes]] = {
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for name, data in _LIVES.items():
         lives = {"0.json": _FIRST, "1.json": data}
         yield f"life-{name}", Broken(Draft(), f"a life: {name}", error=None, lives=lives, lives_error=DAMAGED)

@@ -1,4 +1,4 @@
-"""Records that no correct writer wrote, in files whose digests are right."""
+"""Invalid records in files whose digests are correct."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LINE: Final = (
     b'"patches":[[[],[["x","nan"]]]],"payload":{"x":null}}\n'
 )
 
-# What is replaced in the line above, and by what.
+# The bytes that are replaced in the line above, and their replacement.
 _ENVELOPES: Final[dict[str, tuple[bytes, bytes]]] = {
     "space-in-envelope": (b'"schema":1', b'"schema": 1'),
     "space-before-record": (b'{"episode"', b' {"episode"'),
@@ -180,11 +180,11 @@ _SEEN_BY_VERIFY: Final = {
     *("member-twice", "member-twice-by-escape", "member-twice-within"),
     *("pairs-integer-2-64", "pairs-member-twice-within"),
 }
-"""What a fast decoder passes over in silence; only a verification looks for it."""
+"""Faults that the decoder does not report, so that only a verification finds them."""
 
 
 def _one(line: bytes) -> Draft:
-    """One record, that the index calls r at boundary 1."""
+    """One record, which the index names ``r`` at boundary 1."""
 
     def rename(rows: list[dict[str, object]]) -> None:
         rows[0].update(episode="r", boundary=1)
@@ -193,6 +193,7 @@ def _one(line: bytes) -> Draft:
 
 
 def cases() -> Iterator[tuple[str, Broken]]:
+    """Yield the name and the fault of each case."""
     for name, (old, new) in _ENVELOPES.items():
         line = _LINE.replace(old, new, 1)
         assert line != _LINE, name

@@ -1,4 +1,4 @@
-"""What a valid vector is made of: by the package from values, or byte by byte."""
+"""The parts of a valid vector, which the package writes or which is built byte by byte."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from tools.vectors.twin import record_twin, tagged
 
 CODECS: Final[tuple[Literal["none", "zstd"], ...]] = ("none", "zstd")
 _SMALL: Final = Tuning(segment_bytes=600, frame_bytes=200, block_rows=3)
-"""A few records have several segments, frames and blocks of the index."""
+"""Sizes at which a few records already need several segments, frames and blocks of the index."""
 
 
 def record(key: str, payload: Any = None, boundary: int | None = None, **fields: Any) -> Record:
+    """A record of the episode with this capture key."""
     return Record(EpisodeId.from_capture_key(key), payload, boundary, **fields)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One participant and what it holds."""
+    """The content of one participant."""
 
     records: Sequence[Record]
     codec: Literal["none", "zstd"] = "none"
     kind: str = "agent"
     small: bool = False
-    """With several segments, frames and blocks where there are enough records."""
+    """Whether it has several segments, frames and blocks if there are enough records."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Good:
     lives: Sequence[str | None] = ()
 
     def build(self) -> tuple[Files, Any]:
+        """Build the files and the twin."""
         with TemporaryDirectory() as root:
             folder = Path(root) / "checkpoint"
             lives = [
@@ -107,8 +109,8 @@ class Good:
 
 
 @dataclass(frozen=True)
-class Spelled:
-    """A checkpoint spelled otherwise than the package spells it; ``records`` are what its lines hold."""
+class NonCanonical:
+    """A valid checkpoint whose bytes the package would not write. ``records`` is the content of its lines."""
 
     about: str
     draft: Draft
@@ -119,6 +121,7 @@ class Spelled:
     lives_files: Files = field(default_factory=dict)
 
     def build(self) -> tuple[Files, Any]:
+        """Build the files and the twin."""
         files = {f"checkpoint/{name}": data for name, data in self.draft.build().items()}
         files |= {f"lives/{name}": data for name, data in self.lives_files.items()}
         twin = {

@@ -1,6 +1,6 @@
-"""A small checkpoint built byte by byte from FORMAT.md, so that any step can be done wrongly on purpose.
+"""A small checkpoint that is built byte by byte from FORMAT.md, so that each step can be made wrong.
 
-Nothing of the package is used: what is wrong here must not be repaired there.
+The module does not use the package, which could repair or refuse the faults.
 """
 
 from __future__ import annotations
@@ -28,30 +28,33 @@ LINES: Final = (
 
 
 def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 def to_json(value: Any) -> bytes:
+    """JSON without spaces and without escapes that are not required."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def sealed(body: Any) -> bytes:
-    """A self-checked file; bytes are a body as it stands."""
+    """A self-checked file. ``body`` is a value, or the bytes of the body."""
     text = body if isinstance(body, bytes) else to_json(body)
     return b'{"sha256":"%b","body":%b}\n' % (digest(text).encode(), text)
 
 
 def inner_digest(file: bytes) -> str:
-    """The digest of a self-checked file, as its frame states it or should."""
+    """The correct digest of a self-checked file's body, whatever its frame states."""
     return digest(file[file.index(b'"body":') + 7 : file.rindex(b"}")])
 
 
 def frame(plain: bytes, *, checksum: bool = True, size: bool = True) -> bytes:
+    """One zstd frame."""
     return zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=size).compress(plain)
 
 
 def set_in(*path: Any, to: Any) -> Callable[[Any], None]:
-    """A change of one member, somewhere below."""
+    """A change that sets the value at a path."""
 
     def change(body: Any) -> None:
         for step in path[:-1]:
@@ -62,7 +65,7 @@ def set_in(*path: Any, to: Any) -> Callable[[Any], None]:
 
 
 def drop(*path: Any) -> Callable[[Any], None]:
-    """A change that removes one member, somewhere below."""
+    """A change that removes the member at a path."""
 
     def change(body: Any) -> None:
         for step in path[:-1]:
@@ -87,22 +90,23 @@ def block(rows: list[Body]) -> bytes:
 
 @dataclass
 class Draft:
-    """How a checkpoint of one participant and one segment is made; each hook may change what comes by then.
+    """The steps that build a checkpoint of one participant and one segment, with a hook for each step.
 
-    Digests that come later are right for what the hooks left, unless ``files`` breaks them.
+    A hook may change the result of its step. The digests of later steps are computed from the changed result,
+    so they are correct unless ``files`` changes a finished file.
     """
 
     lines: Sequence[bytes] = LINES
     codec: str = "none"
     pack: Callable[[bytes], bytes] = frame
-    """Makes the one zstd frame of the lines."""
+    """Compresses all lines into one zstd frame."""
     rows: Callable[[list[Body]], None] = _nothing
     """Changes the rows, sorted by key."""
     blocks: Callable[[list[Body]], list[bytes]] = _one_block
     head: Callable[[Any], Any] = _nothing
     """Changes the body of the index's head, or returns other bytes for it."""
     index: Callable[[bytes], bytes] = bytes
-    """Changes the index's bytes; its digest stays that of the head."""
+    """Changes the bytes of the index, but not its name."""
     manifest: Callable[[Any], Any] = _nothing
     manifest_file: Callable[[bytes], bytes] = bytes
     with_cut: bool = False
@@ -112,6 +116,7 @@ class Draft:
     more: Files = field(default_factory=dict)
 
     def build(self) -> Files:
+        """Build all files."""
         segment, rows = self._segment()
         ending = ".jsonl.zst" if self.codec == "zstd" else ".jsonl"
         records = f"records-{digest(segment)}{ending}"
@@ -198,7 +203,7 @@ class Draft:
 
 
 def _named(line: bytes) -> tuple[Any, Any]:
-    """Episode and boundary, as the line says them; a line that says none has a row for r at boundary 1."""
+    """Episode and boundary of a line; ``r`` and 1 for a line that does not state them."""
     try:
         envelope = json.loads(line.decode().split(',"schema":')[0] + "}")
         return str(envelope["episode"]), envelope["boundary"]
@@ -214,6 +219,6 @@ def _first(data: bytes) -> str:
 
 
 def _changed(body: Any, change: Callable[[Any], Any]) -> Any:
-    """``body`` changed in place, or what ``change`` returns instead."""
+    """``body`` after a change in place, or the result of ``change`` if it returns one."""
     result = change(body)
     return body if result is None else result

@@ -1,4 +1,4 @@
-"""The twin of a checkpoint: what it holds, as JSON that every language can compare.
+"""The twin of a checkpoint: its content as JSON that programs in any language can compare.
 
 A value is ``null``, ``true``, ``false``, ``{"int": decimal}``, ``{"float": "nan", "inf", "-inf", or the 16
 hex digits of its bits}``, a string, ``{"str": [code points]}`` for one with surrogates, ``{"list": [value,
@@ -15,7 +15,7 @@ from ckptfmt import Record
 
 
 def tagged(value: Any) -> Any:
-    """The form of an exact value."""
+    """The encoding of an exact value, as described above."""
     if value is None or type(value) is bool:
         return value
     if type(value) is int:
@@ -32,6 +32,7 @@ def tagged(value: Any) -> Any:
 
 
 def record_twin(record: Record) -> Any:
+    """The encoding of a record."""
     return {
         "episode": record.episode.capture_key,
         "rollout": record.episode.rollout_id,

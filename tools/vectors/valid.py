@@ -1,4 +1,4 @@
-"""What the package writes: every feature, and combinations that a reader could treat otherwise."""
+"""Checkpoints that the package writes, with every feature and combinations that readers may get wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _session(number: int) -> Any:
 
 
 def _many(count: int) -> list[Record]:
-    """Records whose order is not that of their keys."""
+    """Records in another order than their keys."""
     order = sorted(range(count), key=lambda number: (number * 7) % count)
     return [record(f"{n}-0-a{n % 3}" if n % 3 else f"{n}-0", _session(n), n or None) for n in order]
 
@@ -117,6 +117,7 @@ _VALUES: Final[dict[str, dict[str, Any]]] = {
 
 
 def cases() -> Iterator[tuple[str, Good]]:
+    """Yield the name and the content of each case."""
     for (group, values), codec in product(_VALUES.items(), CODECS):
         records = [record(name, value) for name, value in values.items()]
         yield f"values-{group}-{codec}", Good(f"payloads: {group}", {"agent-0": Part(records, codec)})

@@ -1,4 +1,4 @@
-"""What the package never writes so, and every reader takes: other spellings, other frames, other blocks."""
+"""Valid checkpoints that the package does not write: other spellings, frames and blocks of the index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import zstandard
 
-from tools.vectors.good import CODECS, Spelled, record
+from tools.vectors.good import CODECS, NonCanonical, record
 from tools.vectors.raw import Draft, Files, block, frame, sealed, set_in, to_json
 
 _SAME: Final = [
@@ -16,11 +16,11 @@ _SAME: Final = [
     record("17-1", [1, 2.5, "x"]),
     record("18-0", None, 2),
 ]
-"""What the lines of a draft hold."""
+"""The content of the default lines of a draft."""
 
 
 def _pretty(body: Any) -> bytes:
-    """Spaces, line feeds, other escapes, members that no reader knows."""
+    """A body with spaces, line feeds, additional escapes and unknown members."""
     changed = {"more": {"a": [None, 1.5, {}]}, **body, "x": "\u2028"}
     return (
         b" "
@@ -29,12 +29,13 @@ def _pretty(body: Any) -> bytes:
     )
 
 
-def cases() -> Iterator[tuple[str, Spelled]]:
+def cases() -> Iterator[tuple[str, NonCanonical]]:
+    """Yield the name and the content of each case."""
     for codec in CODECS:
-        yield f"spelled-as-the-page-{codec}", Spelled("built byte by byte", Draft(codec=codec), _SAME)
+        yield f"spelled-as-the-page-{codec}", NonCanonical("built byte by byte", Draft(codec=codec), _SAME)
         yield (
             f"spelled-bodies-{codec}",
-            Spelled(
+            NonCanonical(
                 "unknown members, spaces and escapes in every self-checked body",
                 Draft(
                     codec=codec,
@@ -49,43 +50,50 @@ def cases() -> Iterator[tuple[str, Spelled]]:
         )
     yield (
         "spelled-blocks",
-        Spelled("a block of one row each, with an unknown column", Draft(blocks=_blocks_of_one), _SAME),
+        NonCanonical("a block of one row each, with an unknown column", Draft(blocks=_blocks_of_one), _SAME),
     )
     yield (
         "spelled-payloads",
-        Spelled("payloads in every spelling of JSON", Draft(lines=_PAYLOAD_LINES), _PAYLOADS),
+        NonCanonical("payloads in every spelling of JSON", Draft(lines=_PAYLOAD_LINES), _PAYLOADS),
     )
     yield (
         "spelled-patches-that-are-not-needed",
-        Spelled("patches that no writer makes", Draft(lines=_MORE_PATCH_LINES), _MORE_PATCHED),
+        NonCanonical("patches that no writer makes", Draft(lines=_MORE_PATCH_LINES), _MORE_PATCHED),
     )
-    yield "spelled-patches", Spelled("patches with spaces and escapes", Draft(lines=_PATCH_LINES), _PATCHED)
+    yield (
+        "spelled-patches",
+        NonCanonical("patches with spaces and escapes", Draft(lines=_PATCH_LINES), _PATCHED),
+    )
     yield (
         "spelled-frame-of-stored-blocks",
-        Spelled("a frame of level -5", Draft(codec="zstd", pack=lambda plain: _packed(plain, -5)), _SAME),
+        NonCanonical(
+            "a frame of level -5", Draft(codec="zstd", pack=lambda plain: _packed(plain, -5)), _SAME
+        ),
     )
     yield (
         "spelled-frame-of-level-19",
-        Spelled("a frame of level 19", Draft(codec="zstd", pack=lambda plain: _packed(plain, 19)), _SAME),
+        NonCanonical(
+            "a frame of level 19", Draft(codec="zstd", pack=lambda plain: _packed(plain, 19)), _SAME
+        ),
     )
     yield (
         "spelled-frame-of-several-blocks",
-        Spelled("a block of the frame for each 20 bytes", Draft(codec="zstd", pack=_in_blocks), _SAME),
+        NonCanonical("a block of the frame for each 20 bytes", Draft(codec="zstd", pack=_in_blocks), _SAME),
     )
     yield (
         "spelled-frame-of-dictionary-0",
-        Spelled(
+        NonCanonical(
             "a frame with a dictionary id of 0, which is none", Draft(codec="zstd", pack=_dictionary_0), _SAME
         ),
     )
     yield (
         "spelled-head-of-66-kb",
-        Spelled("a head beyond the first 64 KiB of the index", Draft(head=_head_of_66_kb), _SAME),
+        NonCanonical("a head beyond the first 64 KiB of the index", Draft(head=_head_of_66_kb), _SAME),
     )
     yield from _deep()
     yield (
         "restart-of-another-attempt",
-        Spelled(
+        NonCanonical(
             "a restart of a rollout that was saved, as another attempt",
             Draft(checkpoint=set_in("restarts", to=["17-1-a1"])),
             _SAME,
@@ -94,7 +102,7 @@ def cases() -> Iterator[tuple[str, Spelled]]:
     )
     yield (
         "lives-beside-other-files",
-        Spelled(
+        NonCanonical(
             "other names in the folder of the lives, and a gap",
             Draft(),
             _SAME,
@@ -116,11 +124,11 @@ _LIVES: Final[Files] = {
 }
 
 _DEEPEST: Final = 257
-"""Containers in each other that a body, a block or patches may need."""
+"""The nesting that a body, a block or patches may require."""
 
 
-def _deep() -> Iterator[tuple[str, Spelled]]:
-    """JSON that is deeper than what it stands for, and members that nobody knows as deep as that."""
+def _deep() -> Iterator[tuple[str, NonCanonical]]:
+    """Yield cases whose JSON is nested deeper than its value, and cases with unknown members as deep."""
     root = _pairs(_nested(249))
     lines = (
         _line("in-the-root", b"null", b"[[null,[[null,%b]]]]" % root),
@@ -130,12 +138,12 @@ def _deep() -> Iterator[tuple[str, Spelled]]:
     records = [record(key, value, 1) for key, value in values.items()]
     yield (
         "deep-patches",
-        Spelled("values 250 deep, whose patches are 256 deep", Draft(lines=lines), records),
+        NonCanonical("values 250 deep, whose patches are 256 deep", Draft(lines=lines), records),
     )
     listed = b'"state":null,"patches":[[null,[[null,%b]]]]' % root
     yield (
         "deep-state",
-        Spelled(
+        NonCanonical(
             "a state 250 deep in a body 257 deep",
             Draft(checkpoint=lambda body: to_json(body).replace(b'"state":{"step":1}', listed)),
             _SAME,
@@ -144,7 +152,7 @@ def _deep() -> Iterator[tuple[str, Spelled]]:
     )
     yield (
         "deep-members",
-        Spelled(
+        NonCanonical(
             "unknown members and columns, all 257 deep with what they are in",
             Draft(
                 with_cut=True,
@@ -203,7 +211,7 @@ def _packed(plain: bytes, level: int) -> bytes:
 
 
 def _dictionary_0(plain: bytes) -> bytes:
-    """The descriptor says that one byte is the id of a dictionary; it stands before the content size."""
+    """A frame whose descriptor states a dictionary id of one byte, which precedes the content size."""
     packed = frame(plain)
     at = 5 if packed[4] & 0x20 else 6
     return b"".join((packed[:4], bytes([packed[4] | 1]), packed[5:at], b"\0", packed[at:]))
