@@ -1,4 +1,4 @@
-"""The report of `make rules`: which tests prove which rule."""
+"""The report of `make rules`: the tests that prove each rule."""
 
 import json
 import os
@@ -17,7 +17,7 @@ RULES = """\
 | id | rule |
 |---|---|
 | AB1 | Something holds. |
-| AB2° | Something of ours. |
+| AB2° | Something else holds. |
 | CD10 | Names AB1 in its text. |
 """
 
@@ -55,7 +55,7 @@ def write_tests(project: Path, text: str) -> None:
     (project / "test_it.py").write_text(f"import pytest\n\n{text}", encoding="utf-8")
 
 
-def test_a_rule_lists_its_tests_and_the_others_are_named(project: Path) -> None:
+def test_the_report_lists_the_tests_of_each_rule_and_the_unproved_rules(project: Path) -> None:
     write_tests(project, '@pytest.mark.req("AB1", "CD10")\ndef test_one(): pass\n\ndef test_two(): pass\n')
     result = run(project)
     assert result.returncode == 0, result.stderr
@@ -95,7 +95,7 @@ def test_an_unknown_id_is_reported_and_fails(project: Path) -> None:
     assert "Unknown rule AB3: named by test_it.py::test_one" in result.stdout
 
 
-def test_tests_that_cannot_be_collected_are_no_empty_report(project: Path) -> None:
+def test_a_collection_error_is_reported(project: Path) -> None:
     write_tests(project, "import no_such_module\n")
     result = run(project)
     assert result.returncode == 2
@@ -103,13 +103,13 @@ def test_tests_that_cannot_be_collected_are_no_empty_report(project: Path) -> No
     assert not result.stdout
 
 
-def test_an_id_that_stands_twice_is_refused(project: Path) -> None:
+def test_a_duplicate_id_is_refused(project: Path) -> None:
     (project / "docs" / "rules.md").write_text(RULES + "| AB1 | Again. |\n", encoding="utf-8")
     result = run(project)
     assert result.returncode == 2
     assert "AB1" in result.stderr
 
 
-def test_every_id_that_our_own_tests_name_is_a_rule() -> None:
+def test_every_id_in_the_tests_of_this_project_is_a_rule() -> None:
     result = run(PROJECT)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -11,8 +11,8 @@ from ckptfmt._model.checkpoint_file import (
     CheckpointBody,
     CutReference,
     ParticipantReference,
-    sorted_capture_keys,
     seal_checkpoint_body,
+    sorted_capture_keys,
 )
 from ckptfmt._model.cut_file import Cut, load_cut
 from ckptfmt._model.layout import CheckpointLayout

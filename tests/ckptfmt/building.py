@@ -1,4 +1,4 @@
-"""Small checkpoints for tests, made by the public names."""
+"""Small checkpoints for tests, written with the public names."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from ckptfmt import Compression, EpisodeId, Limits, Manifest, Record, Tuning
 from ckptfmt.stores import Url
 
 SMALL = Tuning(segment_bytes=4000, frame_bytes=1000, batch_bytes=1000, waiting_bytes=1000, block_rows=8)
-"""Segments, frames and blocks of the index so small that a test of a few records has several of each."""
+"""Sizes at which a few records already need several segments, frames and blocks of the index."""
 
 
 def record(key: str, payload: Any = None, boundary: int | None = None) -> Record:
+    """A record of the episode with this capture key."""
     return Record(EpisodeId.from_capture_key(key), payload, boundary)
 
 
 def many_records(count: int, size: int = 300, prefix: str = "r") -> Iterator[Record]:
-    """Records of about ``size`` bytes that do not compress to nothing."""
+    """Yield records of about ``size`` bytes whose text hardly compresses."""
     for number in range(count):
         text = "".join(
             hashlib.sha256(b"%d %d" % (number, part)).hexdigest() for part in range(size // 64 + 1)
@@ -43,6 +44,7 @@ def write(
     limits: Limits | None = None,
     tuning: Tuning = SMALL,
 ) -> Manifest:
+    """Write one participant, and return its manifest."""
     with ckptfmt.create(
         folder,
         participant=participant,
@@ -67,13 +69,15 @@ class Built:
 
     @property
     def cut_folder(self) -> Path:
+        """The folder of the cut."""
         return self.folder / self.cut.name
 
     def files(self) -> list[str]:
+        """The paths of all files of the checkpoint."""
         return files_below(self.folder)
 
     def restore(self) -> list[ckptfmt.StoredRecord]:
-        """Read everything the way a restore does, from ``checkpoint.json`` down."""
+        """Read all records like a restore, starting from ``checkpoint.json``."""
         body = ckptfmt.read_checkpoint(self.folder)
         assert body.cut is not None
         folder = self.folder / body.cut.name
@@ -88,7 +92,7 @@ class Built:
 
 
 def build(folder: Path, records: Iterable[Record] | None = None, tuning: Tuning = SMALL) -> Built:
-    """A complete checkpoint with one participant for each codec."""
+    """Write a complete checkpoint with one participant for each codec."""
     listed = list(many_records(2, 20)) if records is None else list(records)
     cut = ckptfmt.create_cut(folder, "step-1")
     participants: list[tuple[str, str, Compression]] = [
@@ -106,7 +110,7 @@ def build(folder: Path, records: Iterable[Record] | None = None, tuning: Tuning 
 
 
 def files_below(folder: Path) -> list[str]:
-    """Every file below, relative and sorted; directories that hold nothing end in a slash."""
+    """The sorted relative paths of all files below, and of empty directories with a slash at the end."""
     found = []
     for root, folders, files in os.walk(folder):
         found += [os.path.relpath(os.path.join(root, name), folder) for name in files]
@@ -116,18 +120,18 @@ def files_below(folder: Path) -> list[str]:
 
 
 def sealed(body: Any) -> bytes:
-    """A self-checked file of any body, as FORMAT.md says."""
+    """A self-checked file with any body, as FORMAT.md specifies it."""
     text = body if isinstance(body, bytes) else orjson.dumps(body)
     return b'{"sha256":"%b","body":%b}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
 
 
 _COLUMNS = ("episode", "boundary", "segment", "offset", "stored", "start", "length", "crc32")
 Index = dict[str, list[Any]]
-"""The columns of a whole index, as they stand in its blocks, joined."""
+"""The columns of a whole index, joined from its blocks."""
 
 
 def index_of(folder: Path) -> Index:
-    """The index that the manifest in a participant's folder names, in the order of its file."""
+    """The index of the participant in this folder, in the order of the file."""
     lines = (folder / body_of(folder / "manifest.json")["index"]).read_bytes().splitlines()
     blocks = list(map(orjson.loads, lines[1:]))
     return {name: [value for block in blocks for value in block[name]] for name in _COLUMNS}
@@ -136,9 +140,9 @@ def index_of(folder: Path) -> Index:
 def index_bytes(
     blocks: list[Any], *, records: int | None = None, change: Callable[[Any], None] | None = None
 ) -> bytes:
-    """An index file of these blocks (JSON values, or bytes as they are), all digests right.
+    """An index file of these blocks (JSON values or bytes) with correct digests.
 
-    ``change`` changes the body of its head.
+    ``change`` changes the body of the head.
     """
     lines = [each if isinstance(each, bytes) else orjson.dumps(each) + b"\n" for each in blocks]
     firsts = [each["episode"][0] if isinstance(each, dict) and each.get("episode") else "" for each in blocks]
@@ -158,7 +162,7 @@ def index_bytes(
 
 
 def put_index(folder: Path, data: bytes) -> None:
-    """Make ``data`` the index of the participant in ``folder``; its manifest names it then."""
+    """Write ``data`` as the index of the participant in ``folder``, and name it in the manifest."""
     name = f"index-{orjson.loads(data.splitlines()[0])['sha256']}.json"
     (folder / name).write_bytes(data)
     manifest = body_of(folder / "manifest.json")
@@ -166,4 +170,5 @@ def put_index(folder: Path, data: bytes) -> None:
 
 
 def body_of(path: Path) -> Any:
+    """The body of a self-checked file."""
     return orjson.loads(path.read_bytes())["body"]

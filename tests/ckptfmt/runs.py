@@ -1,4 +1,4 @@
-"""Runs of several checkpoints, for tests."""
+"""Runs with several checkpoints, for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.ckptfmt.building import Built, many_records, write
 
 
 def checkpoint(run: Path, sequence: int, records: Iterable[Record] | None = None) -> Built:
-    """A complete checkpoint ``step-<sequence>`` of one participant."""
+    """Write a complete checkpoint ``step-<sequence>`` of one participant."""
     folder = run / f"step-{sequence}"
     cut = ckptfmt.create_cut(folder, f"step-{sequence}")
     manifest = write(
@@ -23,6 +23,7 @@ def checkpoint(run: Path, sequence: int, records: Iterable[Record] | None = None
 
 
 def records_file(built: Built) -> Path:
+    """The path of the first records file of a checkpoint."""
     return next((built.cut_folder / "agent-0").glob("records-*"))
 
 

@@ -1,4 +1,4 @@
-"""FORMAT.md is true: its example is real bytes, and a reader written from it alone reads what we write."""
+"""FORMAT.md is correct: its example is valid, and a reader written from the page alone reads checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FILE = re.compile(r"^`(run/\S+)`\n\n((?: {4}.*\n)+)", re.MULTILINE)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """The files of the page's first section."""
+    """The files of the example in FORMAT.md."""
     found = _FILE.findall(_PAGE)
     assert len(found) == 6
     for name, text in found:
@@ -39,7 +39,7 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("FS10")
-def test_the_example_is_a_good_checkpoint(run: Path) -> None:
+def test_the_example_is_a_valid_checkpoint(run: Path) -> None:
     checkpoint = ckptfmt.open(run / "step-1200")
     assert checkpoint.verify().ok
     assert checkpoint.state == {"step": 1200}
@@ -51,7 +51,7 @@ def test_the_example_is_a_good_checkpoint(run: Path) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_the_example_is_what_the_code_writes(run: Path, tmp_path: Path) -> None:
+def test_the_code_writes_the_bytes_of_the_example(run: Path, tmp_path: Path) -> None:
     example = run / "step-1200"
     written = tmp_path / "written"
     (cut,) = (path.name for path in example.iterdir() if path.is_dir())
@@ -81,11 +81,11 @@ def test_the_example_is_what_the_code_writes(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_the_limits_are_those_of_the_code() -> None:
+def test_the_limits_of_the_page_are_those_of_the_code() -> None:
     limits = Limits()
     fixed = FormatLimits
     assert f"| nesting of a payload | {fixed.DEPTH} |" in _PAGE
-    # Eight stand around the values of `pairs` at the root of a state, in place of one of the 250.
+    # Eight containers surround the values of `pairs` at the root of a state; they replace one of the 250.
     assert f"| nesting of a body, a block, or `patches` | {fixed.DEPTH + 7}, " in _PAGE
     assert f"| values in one payload | {limits.record_values:,}, " in _PAGE
     rows = (
@@ -105,7 +105,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert [row for row in rows if row not in _PAGE] == []
 
 
-# A reader from the page alone: the json module, hashlib, zlib and a zstd library, nothing of ckptfmt.
+# A reader written from the page alone, with json, hashlib, zlib and a zstd library, without ckptfmt.
 
 
 def _self_checked(data: bytes, digest: str | None = None) -> Any:
@@ -117,7 +117,7 @@ def _self_checked(data: bytes, digest: str | None = None) -> Any:
 
 
 def _index(path: Path, digest: str) -> list[dict[str, Any]]:
-    """The rows of the index, in the order written."""
+    """The rows of the index in the order in which the records were written."""
     first, *lines = path.read_bytes().splitlines(keepends=True)
     head = _self_checked(first, digest)
     rows: list[dict[str, Any]] = []
@@ -181,14 +181,14 @@ def _patched(payload: Any, patches: Any) -> Any:
     return holder[None]
 
 
-def _key(form: Any) -> Any:
-    return "".join(map(chr, form["str"])) if isinstance(form, dict) else form
+def _key(encoded: Any) -> Any:
+    return "".join(map(chr, encoded["str"])) if isinstance(encoded, dict) else encoded
 
 
-def _value(form: Any) -> Any:
-    if isinstance(form, str):
-        return float(form)
-    ((kind, body),) = form.items()
+def _value(encoded: Any) -> Any:
+    if isinstance(encoded, str):
+        return float(encoded)
+    ((kind, body),) = encoded.items()
     if kind == "int":
         return int(body, 16)
     return {_key(key): value for key, value in body} if kind == "pairs" else "".join(map(chr, body))
@@ -200,7 +200,7 @@ def _value(form: Any) -> Any:
 )
 @settings(max_examples=60)
 @pytest.mark.req("FS10", "FS12")
-def test_a_reader_written_from_the_page_reads_what_we_write(
+def test_a_reader_written_from_the_page_reads_all_records(
     tmp_path_factory: pytest.TempPathFactory, written: list[Record], compression: Any
 ) -> None:
     folder = tmp_path_factory.mktemp("written")
@@ -215,15 +215,15 @@ def test_a_reader_written_from_the_page_reads_what_we_write(
 
 
 @pytest.mark.req("FS10")
-def test_the_spelling_of_strings_is_the_one_of_the_page() -> None:
-    """Canonical bytes rest on orjson's spelling."""
+def test_orjson_spells_strings_as_the_page_requires() -> None:
+    """The canonical bytes of an envelope are encoded by orjson."""
     assert orjson.dumps('"\\/\b\t\n\f\r\x00\x1f\x7fé\u2028😀') == (
         '"\\"\\\\/\\b\\t\\n\\f\\r\\u0000\\u001f\x7fé\u2028😀"'.encode()
     )
 
 
-def test_one_call_unpacks_the_first_frame_only(tmp_path: Path) -> None:
-    """What the page warns of, and the way that it names instead."""
+def test_a_single_decompress_call_returns_only_the_first_frame(tmp_path: Path) -> None:
+    """The page warns of this and names another call."""
     write(
         tmp_path, [Record(EpisodeId(f"r{n}"), "x" * 300) for n in range(4)], compression="zstd", tuning=SMALL
     )

@@ -1,4 +1,4 @@
-"""What editors, copying tools, full disks and odd values of real libraries do to a checkpoint."""
+"""Changes by editors and copying tools, and values of other libraries, are refused or detected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RESAVED: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 @pytest.mark.req("FS9", "RE3")
 @pytest.mark.parametrize("how", _RESAVED)
-def test_a_file_resaved_by_an_editor_was_changed_after_writing(tmp_path: Path, how: str) -> None:
+def test_a_file_saved_again_by_an_editor_is_damaged(tmp_path: Path, how: str) -> None:
     built = build(tmp_path / "step-1", [record("r0", {"text": "é, ü"}, 1), record("r1", None, 2)])
     for name in built.files():
         if name.endswith(".zst"):
@@ -50,7 +50,7 @@ def test_a_file_resaved_by_an_editor_was_changed_after_writing(tmp_path: Path, h
 
 
 @pytest.mark.req("RE3", "FS10")
-def test_a_copy_whose_manifest_came_first_misses_its_records_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_copy_without_its_records_files_is_incomplete_and_can_be_completed(tmp_path: Path) -> None:
     built = build(tmp_path / "step-1", many_records(5))
     copied = tmp_path / "copied"
     names = sorted(built.files(), key=lambda name: name.count("/"))
@@ -72,7 +72,7 @@ def test_a_copy_whose_manifest_came_first_misses_its_records_and_loses_nothing(t
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_a_compressed_file_cut_anywhere_is_never_a_shorter_healthy_one(tmp_path: Path) -> None:
+def test_a_truncated_compressed_file_is_damaged(tmp_path: Path) -> None:
     manifest = write(
         tmp_path, many_records(30), compression="zstd", tuning=Tuning(frame_bytes=2000, segment_bytes=10**6)
     )
@@ -88,11 +88,11 @@ def test_a_compressed_file_cut_anywhere_is_never_a_shorter_healthy_one(tmp_path:
         with pytest.raises(Damaged, match="cut short"):
             list(ckptfmt.open(tmp_path)["agent-0"])
         assert not ckptfmt.verify(tmp_path).ok
-        # The record that is not there any more is not found by itself either.
+        # Fetching the missing record alone fails as well.
         with pytest.raises(Damaged):
             ckptfmt.open(tmp_path)["agent-0"]["r29"]
         if length - max((end for end in ends if end <= length), default=0):
-            # A tool that knows no manifest sees it as well, unless the cut is between two frames.
+            # A tool without the manifest detects it as well, unless the cut is between two frames.
             with pytest.raises(zstandard.ZstdError), path.open("rb") as file:
                 _all_frames(file.read())
     path.write_bytes(data)
@@ -111,7 +111,7 @@ def _all_frames(data: bytes) -> bytes:
 
 
 @pytest.mark.req("FS2")
-def test_a_nan_at_the_end_of_many_numbers_is_not_overlooked(tmp_path: Path) -> None:
+def test_a_nan_after_many_numbers_is_stored(tmp_path: Path) -> None:
     numbers = [number / 7 for number in range(100_000)]
     write(tmp_path, [record("r", {"lp": [*numbers, math.nan]}), record("s", {"lp": [*numbers, None]})])
     part = ckptfmt.open(tmp_path)["agent-0"]
@@ -134,7 +134,7 @@ _SCALARS: Final[dict[str, Any]] = {
 @pytest.mark.req("FS2")
 @pytest.mark.parametrize("name", _SCALARS)
 @pytest.mark.parametrize("neighbour", [None, 2**70, math.nan, "\ud800"])
-def test_scalars_of_numpy_are_refused_with_a_hint(name: str, neighbour: Any) -> None:
+def test_numpy_scalars_are_refused_with_a_hint(name: str, neighbour: Any) -> None:
     with pytest.raises(InexactValue, match=r"\.item\(\)") as refused:
         ckptfmt.JsonPayload.of({"n": neighbour, "steps": [{"reward": _SCALARS[name]}]}, episode="r")
     assert refused.value.path == "$.steps[0].reward"
@@ -142,7 +142,7 @@ def test_scalars_of_numpy_are_refused_with_a_hint(name: str, neighbour: Any) -> 
 
 @pytest.mark.req("FS2", "FS8", "FS12")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_a_record_that_is_refused_late_leaves_no_part_of_itself(tmp_path: Path, compression: Any) -> None:
+def test_a_refused_record_leaves_nothing_in_the_files(tmp_path: Path, compression: Any) -> None:
     tuning = Tuning(segment_bytes=20_000, frame_bytes=4000)
     writer = ckptfmt.create(
         tmp_path, participant="a", kind="agent", checkpoint_id="c", compression=compression, tuning=tuning
@@ -153,7 +153,7 @@ def test_a_record_that_is_refused_late_leaves_no_part_of_itself(tmp_path: Path, 
         with pytest.raises(InexactValue):
             writer.write(record("bad", {"fine": "y" * 3000, "odd": [math.nan, 2**70], "bad": bad}))
         assert writer.accepted == 1000
-    writer.write(record("bad", "it is good now"))
+    writer.write(record("bad", "exact"))
     writer.publish()
     assert ckptfmt.verify(tmp_path).ok
     part = ckptfmt.open(tmp_path)["a"]
@@ -163,7 +163,7 @@ def test_a_record_that_is_refused_late_leaves_no_part_of_itself(tmp_path: Path, 
 
 @pytest.mark.req("FS9")
 @pytest.mark.parametrize("name", ["checkpoint.json", "cut.json", "manifest.json"])
-def test_an_error_never_shows_what_a_file_holds(tmp_path: Path, name: str) -> None:
+def test_an_error_never_shows_the_content_of_a_file(tmp_path: Path, name: str) -> None:
     built: Built = build(tmp_path / "step-1", many_records(2))
     secret = "s3cr3t-t0ken"
     for path in list(built.folder.rglob(name)):

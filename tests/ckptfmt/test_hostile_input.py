@@ -1,6 +1,6 @@
-"""Input made to hurt: each costs bounded memory and time, and ends in a typed error.
+"""Malicious input costs bounded memory and time, and ends in a typed error.
 
-Each case is built in this process and read in another, whose peak of memory is measured.
+Each case is built in this process and read in another process, whose peak memory is measured.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ print(json.dumps({
 """
 
 
-def _read_apart(folder: Path, **limits: int) -> Any:
+def _read_in_another_process(folder: Path, **limits: int) -> Any:
     command = [sys.executable, "-c", _READER, str(folder), json.dumps(limits)]
     run = subprocess.run(command, capture_output=True, check=False, timeout=50)
     assert run.returncode == 0, run.stderr[-2000:]
@@ -76,13 +76,13 @@ def _body(text: bytes) -> Callable[[Any], bytes]:
 
 
 def _many_members(body: Any) -> bytes:
-    """A member twice, a million members apart."""
+    """A body with a duplicate member, and a quarter of a million members between the two."""
     names = b",".join(b'"m%d":0' % number for number in range(_MILLION // 4))
     return b'{"format":1,"features":[],' + names + b',"m0":1}'
 
 
 def _bomb(_: bytes) -> bytes:
-    """25 KB that expand to 800 MiB of zeros, without a line feed."""
+    """A frame below 80 KB that expands to 800 MiB of zeros, without a line feed."""
     packer = zstandard.ZstdCompressor(write_checksum=True).compressobj(size=_BOMB_BYTES)
     zeros = bytes(2**23)
     packed = b"".join([packer.compress(zeros) for _ in range(_BOMB_BYTES // len(zeros))]) + packer.flush()
@@ -90,12 +90,12 @@ def _bomb(_: bytes) -> bytes:
     return packed
 
 
-def _bomb_that_agrees(rows: list[Body]) -> None:
+def _row_of_the_bomb(rows: list[Body]) -> None:
     rows[0].update(episode="r", boundary=1, length=_BOMB_BYTES)
 
 
 def _many_rows(rows: list[Body]) -> list[bytes]:
-    """More rows than the format lets a block have, in a block within the limit of bytes."""
+    """A block with more rows than the format allows, and fewer bytes than its limit."""
     row = {**rows[0], "offset": 0, "stored": 1, "length": 1}
     return [block([{**row, "episode": f"r{number}"} for number in range(5000)])]
 
@@ -157,8 +157,8 @@ _CASES: Final[dict[str, Draft]] = {
 
 @pytest.mark.req("FS9", "RE3")
 @pytest.mark.parametrize("name", _CASES)
-def test_what_is_made_to_hurt_costs_little(tmp_path: Path, name: str) -> None:
-    found = _read_apart(put(tmp_path, _CASES[name].build()))
+def test_malicious_input_costs_little_and_is_refused(tmp_path: Path, name: str) -> None:
+    found = _read_in_another_process(put(tmp_path, _CASES[name].build()))
     assert set(found["verify"]) == {"damaged"}
     assert found["read"] == "damaged"
     assert found["message"] < 1000
@@ -167,24 +167,24 @@ def test_what_is_made_to_hurt_costs_little(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_a_bomb_in_a_file_that_agrees_with_it_is_bounded_by_the_limits(tmp_path: Path) -> None:
-    """Within the limits of the format, 800 MiB may be asked for; who wants to spend less says so."""
+def test_a_decompression_bomb_with_a_matching_index_is_bounded_by_the_limits(tmp_path: Path) -> None:
+    """The default limits allow 800 MiB; a caller may set lower limits."""
     draft = Draft(
         lines=(_line(b"1"),),
         codec="zstd",
         pack=_bomb,
-        rows=_bomb_that_agrees,
+        rows=_row_of_the_bomb,
         manifest=set_in("segments", 0, "plain", to=_BOMB_BYTES),
     )
     folder = put(tmp_path, draft.build())
     for name in ("frame_plain_bytes", "record_bytes"):
-        found = _read_apart(folder, **{name: 16 * 2**20})
+        found = _read_in_another_process(folder, **{name: 16 * 2**20})
         assert (found["verify"], found["read"]) == (["damaged"], "damaged")
         assert found["memory"] < 64 * 2**20
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_one_record_is_found_within_the_same_bounds(tmp_path: Path) -> None:
+def test_fetching_one_record_has_the_same_bounds(tmp_path: Path) -> None:
     folder = put(tmp_path, Draft(codec="zstd", pack=_bomb).build())
     with pytest.raises(Damaged, match="a frame states 838860800 bytes"):
         ckptfmt.open(folder)[NAME]["18-0"]

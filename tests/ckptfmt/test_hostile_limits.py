@@ -1,4 +1,4 @@
-"""Every limit of limits.py at, below and above it, by the public names, for writing and for reading."""
+"""Every limit is exact, for writing and for reading: values at, below and above it, by the public names."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ from tests.ckptfmt.building import body_of, index_of, many_records, record, seal
 from tools.vectors.raw import LINES, Draft, Files
 
 WIDE: Final = Tuning(block_rows=8)
-"""What the checkpoints below are written with: one segment, several blocks."""
+"""The sizes of the checkpoints in these tests: one segment and several blocks of the index."""
 
 
 def put(folder: Path, files: Files) -> Path:
+    """Write the files of a draft, and return the folder."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +67,7 @@ _NAMES: Final[dict[str, tuple[int, Callable[[Path, int], Any]]]] = {
 
 @pytest.mark.req("ID10", "FS10")
 @pytest.mark.parametrize("name", _NAMES)
-def test_names_have_a_length(tmp_path: Path, name: str) -> None:
+def test_the_lengths_of_names_are_limited(tmp_path: Path, name: str) -> None:
     limit, make = _NAMES[name]
     outcomes = [_outcome(lambda size=size: make(tmp_path, size)) for size in (limit - 1, limit, limit + 1)]  # type: ignore[misc]
     assert outcomes == [None, None, InvalidId]
@@ -74,7 +75,7 @@ def test_names_have_a_length(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.req("FS11")
 @pytest.mark.parametrize("over", [-1, 0, 1])
-def test_nesting_is_limited_for_payloads_and_states(tmp_path: Path, over: int) -> None:
+def test_the_depth_of_payloads_and_states_is_limited(tmp_path: Path, over: int) -> None:
     value: Any = []
     for _ in range(FormatLimits.DEPTH + over - 1):
         value = [value]
@@ -104,7 +105,7 @@ def test_the_bytes_and_values_of_a_record_are_limited(tmp_path: Path, odd: bool)
     assert outcomes == [None, None, LimitExceeded]
     outcomes = [written(Limits(record_values=values + more)) for more in (1, 0, -1)]
     assert outcomes == [None, None, LimitExceeded]
-    # What was refused left nothing.
+    # Refused records left no files.
     assert len(os.listdir(tmp_path)) == 5
     assert all((path / "agent-0" / "manifest.json").exists() for path in tmp_path.iterdir())
 
@@ -145,8 +146,8 @@ def _head(folder: Path) -> Any:
 
 @pytest.mark.req("FS9", "RE3")
 @pytest.mark.parametrize("name", _SIZES)
-def test_what_is_read_is_limited(tmp_path: Path, name: str) -> None:
-    # All that fits into one zstd frame: then the sum of the lines is what it unpacks to.
+def test_each_limit_of_a_reader_is_exact(tmp_path: Path, name: str) -> None:
+    # All lines are in one zstd frame, so their sum is the plain size of the frame.
     manifest = write(tmp_path, many_records(30), compression="zstd", tuning=WIDE)
     ckptfmt.publish(tmp_path, participants={"agent-0": manifest.digest}, sequence=1)
     size = _SIZES[name](tmp_path)
@@ -161,7 +162,7 @@ def test_what_is_read_is_limited(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.req("CO11")
-def test_a_checkpoint_that_nobody_could_read_is_not_published(tmp_path: Path) -> None:
+def test_a_checkpoint_file_beyond_the_limit_of_readers_is_not_published(tmp_path: Path) -> None:
     digest = write(tmp_path, many_records(2)).digest
 
     def publish(limits: Limits) -> str:
@@ -179,7 +180,7 @@ def test_a_checkpoint_that_nobody_could_read_is_not_published(tmp_path: Path) ->
 
 
 @pytest.mark.req("FS10", "RE3")
-def test_names_in_files_have_the_same_lengths(tmp_path: Path) -> None:
+def test_the_lengths_of_names_in_files_are_limited(tmp_path: Path) -> None:
     for size, fits in ((127, True), (128, True), (129, False)):
         folder = tmp_path / str(size)
         write(folder, [], participant="p")
@@ -205,7 +206,7 @@ def test_the_window_of_a_frame_is_limited_by_default(tmp_path: Path, window_log:
     def pack(plain: bytes) -> bytes:
         parameters = zstandard.ZstdCompressionParameters(window_log=11, write_checksum=True)
         packed = zstandard.ZstdCompressor(compression_params=parameters).compress(plain)
-        assert packed[4] & 0x20 == 0  # no single segment, so the window stands in the next byte
+        assert packed[4] & 0x20 == 0  # not a single segment, so the next byte is the window
         return packed[:5] + bytes([(window_log - 10) << 3]) + packed[6:]
 
     put(tmp_path, Draft(lines=(line,), codec="zstd", pack=pack).build())
@@ -214,7 +215,7 @@ def test_the_window_of_a_frame_is_limited_by_default(tmp_path: Path, window_log:
 
 @pytest.mark.req("FS2", "FS11")
 def test_the_digits_of_an_integer_are_bounded_by_the_bytes_of_its_record(tmp_path: Path) -> None:
-    """In hex, a byte for each digit, so one digit more is one byte more."""
+    """An integer is stored in hex, one byte for each digit."""
     digits = 50_000
     write(tmp_path / "whole", [record("r", 16**digits - 1)])
     (file,) = (tmp_path / "whole" / "agent-0").glob("records-*")
@@ -249,20 +250,22 @@ def test_an_integer_of_any_size_can_be_shown_and_compared(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", [Limits, Tuning])
 @pytest.mark.parametrize("value", [0, -1])
-def test_a_number_below_one_is_refused(kind: type[Limits | Tuning], value: int) -> None:
+def test_a_limit_below_one_is_refused(kind: type[Limits | Tuning], value: int) -> None:
     for each in fields(kind):
-        with pytest.raises(ValueError, match=rf"{kind.__name__}\.{each.name} is {value}; it must be at least 1"):
+        with pytest.raises(
+            ValueError, match=rf"{kind.__name__}\.{each.name} is {value}; it must be at least 1"
+        ):
             kind(**{each.name: value})
 
 
 @pytest.mark.parametrize("value", [1.5, True, "100", None, float("nan")])
-def test_a_limit_is_an_int(value: Any) -> None:
+def test_a_limit_that_is_not_an_int_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match=r"Limits\.record_bytes takes an int, not a value of type"):
         Limits(record_bytes=value)
 
 
 @pytest.mark.parametrize("large", [1, 3_000_000])
-def test_a_small_depth_holds_for_large_payloads_too(large: int) -> None:
+def test_the_depth_limit_holds_for_large_payloads(large: int) -> None:
     value: Any = "x" * large
     for depth in range(4):
         assert encode_in_pieces(value, episode="r", depth=depth)

@@ -1,4 +1,4 @@
-"""Rollout ids, attempts, capture keys, and the decoding of run bodies."""
+"""Rollout ids, attempts, capture keys, and the identity in run bodies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ckptfmt.testing.strategies import episode_ids
         ("r-a01", 3, "r-a01-a3"),
     ],
 )
-def test_capture_keys(rollout: str, attempt: int, key: str) -> None:
+def test_capture_keys_are_encoded_and_decoded(rollout: str, attempt: int, key: str) -> None:
     episode = EpisodeId(rollout_id=rollout, attempt=attempt)
     assert episode.capture_key == str(episode) == key
     assert EpisodeId.from_capture_key(key) == episode
@@ -33,7 +33,7 @@ def test_capture_keys(rollout: str, attempt: int, key: str) -> None:
 
 @given(episode_ids())
 @pytest.mark.req("ID1")
-def test_every_key_built_decodes_to_its_id(episode: EpisodeId) -> None:
+def test_every_capture_key_decodes_to_its_episode(episode: EpisodeId) -> None:
     assert EpisodeId.from_capture_key(episode.capture_key) == episode
 
 
@@ -60,7 +60,7 @@ def test_every_key_built_decodes_to_its_id(episode: EpisodeId) -> None:
         *("r-a1-a2-a3", "r-a٣-a1", "a" * 257, "a" * 257 + "-a1"),
     ],
 )
-def test_what_names_no_attempt_is_refused(key: str) -> None:
+def test_a_key_that_names_no_attempt_is_refused(key: str) -> None:
     with pytest.raises(InvalidId):
         EpisodeId.from_capture_key(key)
 
@@ -74,19 +74,19 @@ def test_an_attempt_is_an_int_in_range(attempt: Any) -> None:
 
 @pytest.mark.req("ID10")
 @pytest.mark.parametrize("key", [None, 1, b"r", ["r"]])
-def test_a_key_is_a_string(key: Any) -> None:
+def test_a_key_of_another_type_is_refused(key: Any) -> None:
     with pytest.raises(InvalidId):
         EpisodeId.from_capture_key(key)
 
 
 @pytest.mark.req("ID2")
-def test_a_reserved_suffix_is_explained() -> None:
+def test_the_error_for_a_reserved_suffix_names_new_rollout_id() -> None:
     with pytest.raises(InvalidId, match=r"new_rollout_id\(\)"):
         EpisodeId("0f8fad5b-d9cb-469f-a165-a70867728950-a1")
 
 
 @pytest.mark.req("ID2")
-def test_new_rollout_ids_are_safe_and_distinct() -> None:
+def test_new_rollout_ids_are_valid_and_distinct() -> None:
     ids = [new_rollout_id() for _ in range(1000)]
     assert len(set(ids)) == 1000
     assert all(EpisodeId.from_capture_key(each) == EpisodeId(each) for each in ids)
@@ -118,7 +118,7 @@ def test_episodes_are_ordered_by_rollout_and_attempt() -> None:
         ({}, None),
     ],
 )
-def test_run_bodies(body: dict[str, Any], key: str | None) -> None:
+def test_the_episode_of_a_run_body(body: dict[str, Any], key: str | None) -> None:
     episode = episode_from_run_body(body)
     assert (None if episode is None else episode.capture_key) == key
 
@@ -136,13 +136,13 @@ def test_run_bodies(body: dict[str, Any], key: str | None) -> None:
         *({"_ng_task_index": bad, "_ng_rollout_index": 0} for bad in (True, 1.0, "1", -1)),
     ],
 )
-def test_run_bodies_that_contradict_themselves_are_refused(body: dict[str, Any]) -> None:
+def test_contradictory_run_bodies_are_refused(body: dict[str, Any]) -> None:
     with pytest.raises(InvalidId):
         episode_from_run_body(body)
 
 
 @pytest.mark.req("ID10")
-def test_a_key_is_checked_wherever_it_is_read(tmp_path: Any) -> None:
+def test_every_public_function_checks_its_keys(tmp_path: Any) -> None:
     with ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c") as writer:
         writer.write(ckptfmt.Record(EpisodeId("r"), 1))
     part = ckptfmt.open(tmp_path)["a"]
@@ -158,7 +158,7 @@ def test_a_key_is_checked_wherever_it_is_read(tmp_path: Any) -> None:
 
 @given(st.lists(st.one_of(episode_ids().map(str), st.from_regex(r"[a-b0-1.-]{0,4}(-a[0-2]{0,3}){0,2}\n?"))))
 @pytest.mark.req("ID1", "ID10")
-def test_many_keys_are_decoded_like_one(keys: list[str]) -> None:
+def test_many_keys_are_decoded_like_single_keys(keys: list[str]) -> None:
     expected: list[str] | str
     try:
         expected = [EpisodeId.from_capture_key(key).rollout_id for key in keys]
@@ -196,19 +196,19 @@ def test_one_wrong_key_among_many_is_refused(key: str) -> None:
         (None, "a capture key is a str, not None"),
     ],
 )
-def test_a_key_that_is_none_is_explained_to_who_reads(key: Any, said: str) -> None:
+def test_the_error_for_an_invalid_key_names_the_fault(key: Any, said: str) -> None:
     with pytest.raises(InvalidId, match=said) as raised:
         EpisodeId.from_capture_key(key)
     assert "new_rollout_id" not in str(raised.value)
 
 
 @pytest.mark.req("ID10")
-def test_a_rollout_id_of_another_type_is_said_to_be_one() -> None:
+def test_the_error_for_a_rollout_id_of_another_type_names_both_types() -> None:
     with pytest.raises(InvalidId, match="a rollout id is a str, not a value of type int"):
         EpisodeId(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("body", [None, 3, "body", b"{}", [("_ng_rollout_id", "r")]])
-def test_a_run_body_is_a_mapping(body: Any) -> None:
+def test_a_run_body_that_is_not_a_mapping_is_refused(body: Any) -> None:
     with pytest.raises(TypeError, match=f"episode_from_run_body takes a mapping.* {type(body).__name__}"):
         episode_from_run_body(body)

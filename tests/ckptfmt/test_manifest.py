@@ -1,4 +1,4 @@
-"""Manifests and checkpoint.json whose digests are right and whose content is not: refused, typed."""
+"""Manifests and checkpoint.json with correct digests and invalid content are refused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _SEGMENT = ("segments", 0)
         _set("index", to="index.json"),
     ],
 )
-def test_a_manifest_is_checked_member_by_member(tmp_path: Path, change: Callable[[Any], None]) -> None:
+def test_an_invalid_member_of_a_manifest_is_refused(tmp_path: Path, change: Callable[[Any], None]) -> None:
     write(tmp_path, many_records(3))
     file = tmp_path / "agent-0" / "manifest.json"
     body = body_of(file)
@@ -120,7 +120,7 @@ def test_no_file_outside_the_participants_folder_is_read(tmp_path: Path, name: s
     ("version", "said"),
     [(2, "2"), (0, "0"), ("1", "a str"), (None, "none"), (True, "a bool"), (1.0, "a float")],
 )
-def test_another_format_version_is_refused_with_advice(tmp_path: Path, version: Any, said: str) -> None:
+def test_another_format_version_is_refused_with_a_remedy(tmp_path: Path, version: Any, said: str) -> None:
     write(tmp_path, many_records(3))
     file = tmp_path / "agent-0" / "manifest.json"
     message = _refused(tmp_path, file, {"format": version, "whatever": "it holds"}, Unsupported)
@@ -156,7 +156,7 @@ def test_unknown_members_are_ignored_and_unknown_features_refused(tmp_path: Path
         b'{"x":' + b"[" * 2000 + b"]" * 2000 + b"}",
     ],
 )
-def test_a_body_that_is_no_object_or_names_a_member_twice(tmp_path: Path, body: bytes) -> None:
+def test_a_body_that_is_not_an_object_or_names_a_member_twice_is_refused(tmp_path: Path, body: bytes) -> None:
     write(tmp_path, many_records(3))
     file = tmp_path / "agent-0" / "manifest.json"
     file.write_bytes(sealed(body))
@@ -173,7 +173,7 @@ def test_another_spelling_of_the_same_body_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_segments_have_as_many_records_as_the_manifest_says(tmp_path: Path) -> None:
+def test_the_records_of_each_segment_are_compared_with_the_manifest(tmp_path: Path) -> None:
     write(tmp_path, many_records(30))
     file = tmp_path / "agent-0" / "manifest.json"
     body = body_of(file)
@@ -219,7 +219,7 @@ def built(tmp_path: Path) -> Built:
         *(_set("patches", to=bad) for bad in _any({}, [[[], [["nothing", "nan"]]]])),
     ],
 )
-def test_checkpoint_json_is_checked_member_by_member(built: Built, change: Callable[[Any], None]) -> None:
+def test_an_invalid_member_of_checkpoint_json_is_refused(built: Built, change: Callable[[Any], None]) -> None:
     file = built.folder / "checkpoint.json"
     body = body_of(file)
     change(body)
@@ -243,7 +243,7 @@ def test_checkpoint_json_is_checked_member_by_member(built: Built, change: Calla
         (_set("cut", to=None), "agent-0/manifest.json"),
     ],
 )
-def test_checkpoint_json_is_compared_with_what_it_names(
+def test_checkpoint_json_is_compared_with_the_files_that_it_names(
     built: Built, change: Callable[[Any], None], file: str | None
 ) -> None:
     body = body_of(built.folder / "checkpoint.json")
@@ -263,7 +263,7 @@ def test_the_version_of_checkpoint_json_is_checked_first(built: Built) -> None:
 
 
 @pytest.mark.req("FS10")
-def test_no_manifest_says_when_where_or_by_whom(built: Built) -> None:
+def test_no_file_has_a_path_or_a_host_name(built: Built) -> None:
     for name in built.files():
         text = (built.folder / name).read_bytes().decode(errors="replace")
         assert str(built.folder) not in text

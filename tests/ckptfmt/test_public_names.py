@@ -1,4 +1,4 @@
-"""The public list is true, and the errors keep their shape."""
+"""The public names and the errors."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _PROMISED = {
     *("part", "Part", "PartWriter", "commit"),
     *("latest", "diff", "plain", "copy", "prune"),
 }
-_OF_PYTHON_TOO = {"open", "list"}
-"""Public as ``ckptfmt.open`` and ``ckptfmt.list``, never by their bare names."""
+_NAMES_OF_BUILTINS = {"open", "list"}
+"""Public as ``ckptfmt.open`` and ``ckptfmt.list``, but not exported by ``import *``."""
 _CODES = {
     "BadCheckpoint": ("bad_checkpoint", False),
     "BadInput": ("bad_input", False),
@@ -60,22 +60,22 @@ _CODES = {
 }
 
 
-def test_the_public_list_is_true() -> None:
+def test_all_public_names_exist() -> None:
     assert sorted(ckptfmt.__all__) == sorted(set(ckptfmt.__all__))
     assert all(hasattr(ckptfmt, name) for name in ckptfmt.__all__)
     assert set(ckptfmt.__all__) >= _PROMISED | set(_CODES)
 
 
-def test_a_star_leaves_the_names_of_python_alone() -> None:
+def test_import_star_does_not_replace_builtins() -> None:
     names: dict[str, object] = {}
     exec("from ckptfmt import *", names)
     assert names.keys() - {"__builtins__"} == set(ckptfmt.__all__)
     assert not names.keys() & vars(builtins).keys() - {"__builtins__"}
-    assert all(callable(getattr(ckptfmt, name)) for name in _OF_PYTHON_TOO)
-    assert vars(builtins).keys() >= _OF_PYTHON_TOO
+    assert all(callable(getattr(ckptfmt, name)) for name in _NAMES_OF_BUILTINS)
+    assert vars(builtins).keys() >= _NAMES_OF_BUILTINS
 
 
-def test_every_error_has_its_code() -> None:
+def test_every_error_has_a_fixed_code() -> None:
     found = {
         name: (each.code, each.retryable)
         for name, each in vars(errors).items()
@@ -122,13 +122,13 @@ def test_errors_are_grouped_by_what_a_caller_does() -> None:
     assert found == singles | {each.__name__ for each in groups}
 
 
-def test_errors_that_callers_know_by_another_name() -> None:
+def test_some_errors_are_also_builtin_exceptions() -> None:
     assert issubclass(ckptfmt.NotFound, KeyError)
     assert issubclass(ckptfmt.InvalidId, ValueError)
     assert issubclass(ckptfmt.MissingLibrary, ImportError)
 
 
-def test_importing_the_format_imports_nothing_heavy() -> None:
+def test_importing_ckptfmt_imports_no_large_library() -> None:
     heavy = ("asyncio", "aiohttp", "pydantic", "hypothesis", "rich", "ckptctl")
     code = f"import sys, ckptfmt; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

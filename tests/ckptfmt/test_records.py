@@ -1,4 +1,4 @@
-"""One record: what is exact, what is refused, how it stands in the file, and what is read back."""
+"""Records: exact values, refused values, the stored line, and reading back."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _EXACT: dict[str, Any] = {
     "numbers": [10**5000, -(10**5000), 2**63, -(2**63)],
     "deepest list": _nested(250, None),
     "deepest dict": _nested(250, 1, "k"),
-    "deepest odd": _nested(250, 1, "\ud800"),
-    "deepest odd leaf": _nested(249, ["\ud800"], "\udc00"),
-    "odd in odd": {"\ud800": {"\udc00": [math.nan, {"x": 2**64, "\udfff": {}}]}, "z": [math.inf]},
+    "deepest unusual key": _nested(250, 1, "\ud800"),
+    "deepest unusual leaf": _nested(249, ["\ud800"], "\udc00"),
+    "nested unusual keys": {"\ud800": {"\udc00": [math.nan, {"x": 2**64, "\udfff": {}}]}, "z": [math.inf]},
     "empty": [{}, [], "", {"": {}}],
 }
 
@@ -76,7 +76,7 @@ def test_floats_are_identical_bit_by_bit() -> None:
 
 
 @pytest.mark.req("FS2")
-def test_the_patches_say_what_json_cannot_hold() -> None:
+def test_patches_list_the_values_that_json_cannot_hold() -> None:
     payload = JsonPayload.of(
         {"a": [1, math.nan], "b": 2**64, "c": "\ud83d\ude00", "d": {"\ud800": -math.inf}}
     )
@@ -99,7 +99,7 @@ def test_the_patches_say_what_json_cannot_hold() -> None:
 
 
 @pytest.mark.req("FS2")
-def test_the_error_says_where_and_never_what(tmp_path: Path) -> None:
+def test_the_error_names_the_path_but_not_the_value(tmp_path: Path) -> None:
     secret = "do not show this"
     writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
     for number in range(100):
@@ -116,7 +116,7 @@ def test_the_error_says_where_and_never_what(tmp_path: Path) -> None:
         assert "builtin_function_or_method" in str(refused.value)
         assert secret not in str(refused.value)
     writer.publish()
-    # What was refused left nothing in the stream.
+    # The refused record left nothing in the file.
     assert [each.episode.rollout_id for each in ckptfmt.open(tmp_path)["a"]] == [
         f"r{number}" for number in range(100) if number != 37
     ]
@@ -126,14 +126,14 @@ def test_the_error_says_where_and_never_what(tmp_path: Path) -> None:
 @pytest.mark.parametrize("neighbour", [0, math.nan, 2**80, "\ud800"])
 @pytest.mark.parametrize("depth", [251, 1_000, 100_000])
 @pytest.mark.parametrize("key", [None, "k", "\ud800"])
-def test_nesting_has_one_limit(neighbour: Any, depth: int, key: str | None) -> None:
+def test_the_depth_limit_is_the_same_for_all_values(neighbour: Any, depth: int, key: str | None) -> None:
     with pytest.raises(InexactValue, match="nested deeper than 250"):
         JsonPayload.of([neighbour, _nested(depth - 1, None, key)])
     JsonPayload.of([neighbour, _nested(249, None, key)])
 
 
 @pytest.mark.req("FS2", "FS11")
-def test_a_cycle_ends() -> None:
+def test_a_cyclic_value_is_refused() -> None:
     ring: list[Any] = []
     ring.append({"again": ring})
     with pytest.raises(InexactValue, match="nested deeper"):
@@ -152,7 +152,7 @@ def test_depth_does_not_depend_on_the_callers_stack() -> None:
 
 @pytest.mark.req("FS11")
 @pytest.mark.parametrize("depth", [251, 1024, 1025, 200_000])
-def test_a_reader_has_the_same_limit_as_a_writer(depth: int) -> None:
+def test_the_depth_limit_of_a_reader_is_that_of_a_writer(depth: int) -> None:
     with pytest.raises(Damaged):
         JsonPayload(b"[" * depth + b"]" * depth).value()
     assert JsonPayload(b"[" * 250 + b"]" * 250).value() == _nested(249, [])
@@ -161,7 +161,7 @@ def test_a_reader_has_the_same_limit_as_a_writer(depth: int) -> None:
 
 
 @pytest.mark.req("FS11")
-def test_patches_cannot_nest_deeper_either() -> None:
+def test_patches_cannot_exceed_the_depth_limit() -> None:
     depth = 200
     text = b"[" * depth + b"null" + b"]" * depth
     path = orjson.dumps([0] * (depth - 1))
@@ -172,7 +172,7 @@ def test_patches_cannot_nest_deeper_either() -> None:
 
 
 @pytest.mark.req("FS2")
-def test_shared_objects_cannot_explode() -> None:
+def test_an_object_that_is_shared_too_often_is_refused() -> None:
     value: Any = ["x"] * 10
     for _ in range(30):
         value = [value] * 10
@@ -182,7 +182,7 @@ def test_shared_objects_cannot_explode() -> None:
 
 
 @pytest.mark.req("FS2")
-def test_shared_objects_are_written_out() -> None:
+def test_a_shared_object_is_written_at_each_place() -> None:
     shared = {"n": math.nan}
     assert same_exact(JsonPayload.of([shared, shared]).value(), [{"n": math.nan}, {"n": math.nan}])
 
@@ -201,7 +201,7 @@ _SHAPES: dict[str, tuple[Any, list[list[Any]]]] = {
 }
 
 
-def _at(value: Any, path: list[Any]) -> Any:
+def _value_at(value: Any, path: list[Any]) -> Any:
     for step in path:
         value = value[step]
     return value
@@ -210,16 +210,16 @@ def _at(value: Any, path: list[Any]) -> Any:
 @pytest.mark.req("FS2")
 @pytest.mark.parametrize("shape", _SHAPES)
 @pytest.mark.parametrize("intruder", [math.nan, (1.0,), {1: 1.0}, _nested(251, 1.0)])
-def test_a_change_meanwhile_is_never_half_seen(shape: str, intruder: Any) -> None:
-    """What is proved is what is encoded, whenever another thread changes the value in between.
+def test_a_concurrent_change_is_seen_completely_or_not_at_all(shape: str, intruder: Any) -> None:
+    """The value that was checked is the value that is encoded, whenever another thread changes it.
 
-    The change comes at each moment in turn at which another thread could run: where the profiler is called.
+    The test makes the change at each point at which another thread could run: at each call of the profiler.
     """
     is_nan = intruder != intruder
     outcomes = set()
     for moment in range(130):
         value, paths = copy.deepcopy(_SHAPES[shape])
-        places = [(_at(value, path[:-1]), path[-1]) for path in paths]
+        places = [(_value_at(value, path[:-1]), path[-1]) for path in paths]
         calls = 0
 
         def change(frame: Any, event: str, argument: Any, moment: int = moment, places: Any = places) -> None:
@@ -239,7 +239,7 @@ def test_a_change_meanwhile_is_never_half_seen(shape: str, intruder: Any) -> Non
             sys.setprofile(None)
         back = payload.value()
         for path in paths:
-            found = _at(back, path)
+            found = _value_at(back, path)
             assert found == 1.0 or (found != found and is_nan)
             outcomes.add("before" if found == 1.0 else "after")
     assert outcomes == ({"before", "after"} if is_nan else {"before", "refused"})
@@ -254,7 +254,7 @@ def test_a_change_meanwhile_is_never_half_seen(shape: str, intruder: Any) -> Non
         *(("references", bad) for bad in ("abc", (1,), ("\ud800",), (b"x",), (None,))),
     ],
 )
-def test_fields_are_of_exactly_their_type(field: str, value: Any) -> None:
+def test_the_fields_of_a_record_are_checked_for_exact_types(field: str, value: Any) -> None:
     with pytest.raises(InexactValue) as refused:
         Record(EpisodeId("r", 2), None, **{field: value})
     assert refused.value.path.startswith(field)
@@ -264,7 +264,7 @@ def test_fields_are_of_exactly_their_type(field: str, value: Any) -> None:
 
 
 @pytest.mark.req("FS12", "FS2")
-def test_a_line_is_strict_json_envelope_first_payload_last(tmp_path: Path) -> None:
+def test_a_line_is_strict_json_with_the_payload_last(tmp_path: Path) -> None:
     odd = {"\ud800": {"x": 1, "payload": [',"payload":', math.nan]}, "u": "\u2028"}
     each = Record(EpisodeId("r", 1), odd, 4, 2, ("data/1", 'a",\n"payload":"b'))
     manifest = write(tmp_path, [each])
@@ -283,13 +283,13 @@ def test_a_line_is_strict_json_envelope_first_payload_last(tmp_path: Path) -> No
 
 
 @pytest.mark.req("FS3")
-def test_a_payload_is_checked_once_and_passed_on_as_it_is(tmp_path: Path) -> None:
+def test_an_encoded_payload_is_written_without_another_check(tmp_path: Path) -> None:
     first = tmp_path / "first"
     write(first, [record("r", {"n": math.nan, "m": [1]})])
     stored = ckptfmt.open(first)["agent-0"]["r"]
-    handed_on = pickle.loads(pickle.dumps(stored.json_payload))
-    assert handed_on == stored.json_payload
-    write(tmp_path / "second", [record("r-a1", handed_on)])
+    unpickled = pickle.loads(pickle.dumps(stored.json_payload))
+    assert unpickled == stored.json_payload
+    write(tmp_path / "second", [record("r-a1", unpickled)])
     again = ckptfmt.open(tmp_path / "second")["agent-0"]["r-a1"]
     assert again.json_payload == stored.json_payload
     assert same_exact(again.payload, {"n": math.nan, "m": [1]})
@@ -337,7 +337,7 @@ def test_a_payload_with_a_line_feed_is_refused(tmp_path: Path) -> None:
         (b"", b""),
     ],
 )
-def test_a_payload_that_no_writer_wrote_is_damage(data: bytes, patches: bytes) -> None:
+def test_a_payload_that_no_writer_wrote_is_damaged(data: bytes, patches: bytes) -> None:
     with pytest.raises(Damaged):
         JsonPayload(data, patches).value()
 
@@ -374,19 +374,19 @@ _LINE = (
     ],
 )
 def test_a_damaged_envelope_names_its_episode(tmp_path: Path, old: bytes, new: bytes) -> None:
-    _hand_made(tmp_path, _LINE)
+    _write_participant(tmp_path, _LINE)
     assert ckptfmt.open(tmp_path).verify().ok
     line = _LINE.replace(old, new)
     assert line != _LINE
-    _hand_made(tmp_path, line)
+    _write_participant(tmp_path, line)
     with pytest.raises(Damaged, match="episode r") as damaged:
         list(ckptfmt.open(tmp_path)["a"])
     assert damaged.value.episode == "r"
     assert not ckptfmt.open(tmp_path).verify().ok
 
 
-def _hand_made(folder: Path, line: bytes, **changes: Any) -> None:
-    """A participant of one line, all digests right, whatever the line holds."""
+def _write_participant(folder: Path, line: bytes, **changes: Any) -> None:
+    """Write a participant with one line of any content, with correct digests."""
     shutil.rmtree(folder / "a", ignore_errors=True)
     (folder / "a").mkdir()
     digest = hashlib.sha256(line).hexdigest()
@@ -421,8 +421,8 @@ def _hand_made(folder: Path, line: bytes, **changes: Any) -> None:
 
 
 @pytest.mark.req("RE1", "RE2")
-def test_a_payload_that_is_no_json_is_found_by_verify_and_when_asked_for(tmp_path: Path) -> None:
-    _hand_made(tmp_path, _LINE.replace(b'{"x":null}', b'{"x":1}'))
+def test_a_payload_that_is_not_json_is_found_by_verify_and_when_it_is_decoded(tmp_path: Path) -> None:
+    _write_participant(tmp_path, _LINE.replace(b'{"x":null}', b'{"x":1}'))
     (stored,) = ckptfmt.open(tmp_path)["a"]
     with pytest.raises(Damaged, match="episode r: ") as damaged:
         _ = stored.payload
@@ -432,7 +432,7 @@ def test_a_payload_that_is_no_json_is_found_by_verify_and_when_asked_for(tmp_pat
 
 
 @pytest.mark.req("FS2")
-def test_a_record_has_a_limit_on_its_bytes(tmp_path: Path) -> None:
+def test_the_bytes_of_a_record_are_limited(tmp_path: Path) -> None:
     writer = ckptfmt.create(
         tmp_path, participant="a", kind="agent", checkpoint_id="c", limits=Limits(record_bytes=1000)
     )
@@ -443,7 +443,7 @@ def test_a_record_has_a_limit_on_its_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS12")
-def test_one_record_per_rollout(tmp_path: Path) -> None:
+def test_a_second_record_of_a_rollout_is_refused(tmp_path: Path) -> None:
     writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
     writer.write(record("r-a1"))
     with pytest.raises(LimitExceeded, match="at most one record per rollout"):

@@ -1,4 +1,4 @@
-"""The JSON Schemas of docs/schemas: what we write fits, and they refuse what a reader does for its shape."""
+"""The JSON Schemas of docs/schemas accept all written files and refuse malformed ones."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _CHECKS: Final = {name: Draft202012Validator(schema) for name, schema in SCHEMAS
 
 
 def parts_of(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Every JSON value of the files below for which there is a schema: the schema's name, and the value.
+    """Yield the JSON values of the files below that have a schema, each with the name of its schema.
 
-    Records are left out where they are compressed.
+    Compressed records are left out.
     """
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         kind = path.name.partition("-")[0].removesuffix(".json")
@@ -54,7 +54,7 @@ def _lines_of(folder: Path) -> Iterator[Any]:
         yield from map(orjson.loads, part.lines())
 
 
-def test_every_schema_is_one() -> None:
+def test_every_schema_is_valid() -> None:
     assert sorted(path.name for path in (_ROOT / "docs" / "schemas").iterdir()) == [
         f"{name}.schema.json" for name in NAMES
     ]
@@ -63,14 +63,14 @@ def test_every_schema_is_one() -> None:
 
 
 @pytest.mark.req("FS10")
-def test_the_schemas_are_those_that_the_tool_writes(tmp_path: Path) -> None:
+def test_the_stored_schemas_are_those_that_the_tool_writes(tmp_path: Path) -> None:
     main(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_bytes() for path in (_ROOT / "docs" / "schemas").iterdir()}
 
 
 @pytest.mark.req("FS10")
-def test_a_schema_knows_what_a_capture_key_is() -> None:
+def test_the_schema_of_a_capture_key_agrees_with_the_code() -> None:
     key = Draft202012Validator(SCHEMAS["record"]["$defs"]["captureKey"])
     longest = "r" * 256
     good = ("r", "r-a0", "r-a01", "r-a", longest, f"{longest}-a1", f"{longest}-a999999999", "r-a1-ax")
@@ -85,7 +85,7 @@ def test_a_schema_knows_what_a_capture_key_is() -> None:
 
 @pytest.mark.req("FS10")
 @pytest.mark.parametrize("name", sorted(path.name for path in (_VECTORS / "valid").iterdir()))
-def test_every_valid_vector_fits(name: str) -> None:
+def test_every_valid_vector_matches_its_schema(name: str) -> None:
     case = _VECTORS / "valid" / name
     found = [*parts_of(case), *(("record", line) for line in _lines_of(case / "checkpoint"))]
     for schema, value in found:
@@ -108,7 +108,9 @@ def test_the_code_writes_exactly_the_members_of_the_schemas(tmp_path: Path) -> N
 @settings(max_examples=40)
 @given(st.lists(records(), max_size=4, unique_by=lambda record: record.episode.rollout_id))
 @pytest.mark.req("FS10", "FS12")
-def test_whatever_is_written_fits(tmp_path_factory: pytest.TempPathFactory, written: list[Record]) -> None:
+def test_every_written_file_matches_its_schema(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Record]
+) -> None:
     folder = tmp_path_factory.mktemp("written")
     write(folder, written, tuning=SMALL)
     for schema, value in parts_of(folder):
@@ -116,7 +118,7 @@ def test_whatever_is_written_fits(tmp_path_factory: pytest.TempPathFactory, writ
 
 
 _BEYOND_A_SCHEMA: Final = {
-    # What compares one member with another, or with another file.
+    # A reader compares one member with another, or with another file.
     *(
         "manifest-participant-other",
         "manifest-kind-other",
@@ -142,7 +144,7 @@ _BEYOND_A_SCHEMA: Final = {
     *("checkpoint-episodes-unsorted", "checkpoint-episodes-too-few", "checkpoint-episodes-others"),
     *("checkpoint-restarts-unsorted", "checkpoint-restart-in-episodes"),
     *("checkpoint-state-patch-nowhere", "checkpoint-state-patch-not-to-null"),
-    # What only the name of the file, or its digest, says.
+    # Only the name of the file or its digest shows the fault.
     *("life-number-other", "life-changed"),
     *(
         "index-head-records-other",
@@ -151,22 +153,22 @@ _BEYOND_A_SCHEMA: Final = {
         "index-head-start-gap",
     ),
     *("index-head-length-less", "index-head-length-more", "index-head-digest-other"),
-    # 1.0 is an integer, to a schema, and the "$" of this library's patterns allows a line feed.
+    # For a schema, 1.0 is an integer, and "$" in the patterns of this library allows a line feed.
     *("manifest-format-float", "checkpoint-format-float", "manifest-stored-float", "life-number-float"),
     *("manifest-records-name-line-feed", "cut-checkpoint-id-control"),
-    # What JSON libraries do not hand on.
+    # JSON libraries do not report these faults.
     *("manifest-body-member-twice", "manifest-body-member-twice-by-escape", "cut-member-twice"),
     *("manifest-body-unknown-member-twice-within", "manifest-body-unknown-integer-too-large"),
     *("checkpoint-body-member-twice", "checkpoint-body-member-twice-by-escape", "index-head-member-twice"),
     *("checkpoint-body-unknown-member-twice-within", "checkpoint-body-unknown-integer-too-large"),
     *("checkpoint-state-integer-too-large", "checkpoint-state-integer-too-small", "life-member-twice"),
-    # Nesting.
+    # Schemas do not limit nesting.
     *("checkpoint-state-251-deep", "checkpoint-state-251-deep-by-patches"),
 }
 
 
 @pytest.mark.req("FS10")
-def test_the_schemas_refuse_what_a_reader_refuses_for_its_shape() -> None:
+def test_the_schemas_refuse_every_malformed_vector() -> None:
     passed = set()
     modules = (broken_bodies, broken_index, broken_lives)
     names = [name for module in modules for name, _ in module.cases()]

@@ -1,4 +1,4 @@
-"""Every store passes the one conformance suite; what only one of them does is tested here too."""
+"""Every store passes the conformance suite. Behaviour of single stores is tested as well."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TestForwardingStore(StoreConformance):
         return ForwardingStore(CountingStore(LocalStore(str(tmp_path / "run"))))
 
 
-def test_links_are_named_and_never_read_or_followed(tmp_path: Path) -> None:
+def test_links_are_listed_but_neither_read_nor_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "file").write_bytes(b"1")
     (tmp_path / "run").mkdir()
@@ -46,7 +46,7 @@ def test_links_are_named_and_never_read_or_followed(tmp_path: Path) -> None:
         store.read("link", 10)
 
 
-def test_stores_of_one_url_share_their_files_in_memory(tmp_path: Path) -> None:
+def test_memory_stores_with_the_same_url_share_their_files(tmp_path: Path) -> None:
     one, other = MemoryStore(f"memory://{tmp_path}/a"), choose_store(f"memory:///{tmp_path}//a/")
     assert one.url == other.url
     one.create("x", b"1")
@@ -58,12 +58,12 @@ def test_stores_of_one_url_share_their_files_in_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["memory://", "memory:///", "memory://a/../b", "memory://./a", "memory://a\0b"]
 )
-def test_a_url_that_names_no_place_in_memory_is_refused(url: str) -> None:
+def test_an_invalid_memory_url_is_refused(url: str) -> None:
     with pytest.raises(UnsupportedStore, match="memory://"):
         choose_store(url)
 
 
-def test_a_store_is_taken_wherever_a_url_is(tmp_path: Path) -> None:
+def test_public_functions_accept_a_store_in_place_of_a_url(tmp_path: Path) -> None:
     store = CountingStore(choose_store(tmp_path / "c"))
     manifest = write(store, many_records(3))
     assert store.counts()["create"] == 1
@@ -74,7 +74,7 @@ def test_a_store_is_taken_wherever_a_url_is(tmp_path: Path) -> None:
     ckptfmt.check_directory(store)
 
 
-def test_a_checkpoint_in_memory_goes_to_disk_and_back(tmp_path: Path) -> None:
+def test_a_checkpoint_is_copied_between_memory_and_disk(tmp_path: Path) -> None:
     memory = f"memory://{tmp_path}/c"
     digest = write(memory, many_records(30), compression="zstd").digest
     ckptfmt.publish(memory, participants={"agent-0": digest}, sequence=1)

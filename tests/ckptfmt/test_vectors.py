@@ -1,4 +1,4 @@
-"""The vectors of tests/vectors: good checkpoints are read as their twins say, broken ones are refused."""
+"""The vectors of tests/vectors: valid ones have the content of their twins, invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ CHECKPOINTS = [name for name in INVALID if name not in LIVES]
 
 
 def twin_of(case: Path) -> Any:
+    """The expected content or error of a case."""
     return orjson.loads((case / "twin.json").read_bytes())
 
 
@@ -43,7 +44,7 @@ def _error_of(call: Callable[[], Any]) -> str | None:
 
 @pytest.mark.req("FS2", "FS9", "FS10", "FS12")
 @pytest.mark.parametrize("name", VALID)
-def test_a_valid_vector_is_read_as_its_twin_says(name: str) -> None:
+def test_a_valid_vector_has_the_content_of_its_twin(name: str) -> None:
     case = VECTORS / "valid" / name
     twin = twin_of(case)
     checkpoint = ckptfmt.open(case / "checkpoint")
@@ -79,7 +80,7 @@ _KEYS = ("17-0-a1", "17-1", "18-0", "r")
 
 
 def _read_one(folder: Path, key: str) -> None:
-    """One record by itself: of the index, only the block that can hold it is read."""
+    """Fetch one record. Only one block of the index is read."""
     for part in ckptfmt.open(folder).values():
         assert part[key].payload is not part
 
@@ -92,7 +93,7 @@ def test_an_invalid_vector_is_refused(name: str) -> None:
     folder = case / "checkpoint"
     assert {problem.code for problem in ckptfmt.verify(folder).problems} == {twin["verify"]}
     assert _error_of(lambda: _read_everything(folder)) == twin["read"]
-    # One record by itself proves less, and fails in no other way.
+    # Fetching one record checks less, so it succeeds or fails with the same error.
     assert {_error_of(lambda key=key: _read_one(folder, key)) for key in _KEYS} <= {  # type: ignore[misc]
         *(None, "not_found"),
         twin["verify"],
@@ -101,7 +102,7 @@ def test_an_invalid_vector_is_refused(name: str) -> None:
 
 @pytest.mark.req("CO13", "FS10")
 @pytest.mark.parametrize("name", LIVES)
-def test_an_invalid_life_is_told_and_damages_no_checkpoint(name: str) -> None:
+def test_an_invalid_life_is_reported_and_does_not_damage_a_checkpoint(name: str) -> None:
     case = VECTORS / "invalid" / name
     twin = twin_of(case)
     assert (twin["verify"], twin["read"], twin["lives"]) == (None, None, "damaged")
@@ -117,29 +118,29 @@ _GOOD = VECTORS / "valid" / "one-record-none" / "checkpoint"
 
 @pytest.mark.req("FS9", "RE3")
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_whoever_looks_at_an_invalid_vector_gets_a_typed_error(tmp_path: Path, name: str) -> None:
+def test_all_functions_raise_typed_errors_for_an_invalid_vector(tmp_path: Path, name: str) -> None:
     case = VECTORS / "invalid" / name
     folder = case / "checkpoint"
     twin = twin_of(case)
     allowed = {None, twin["verify"], "incomplete"}
 
-    def shown() -> None:
+    def display() -> None:
         checkpoint = ckptfmt.open(folder)
         assert all((repr(checkpoint), checkpoint._repr_html_(), ckptfmt.html_report(checkpoint)))
 
-    assert _error_of(shown) in allowed
+    assert _error_of(display) in allowed
     assert _error_of(lambda: ckptfmt.diff(_GOOD, folder)) in allowed
     assert len(ckptfmt.list(case)) <= 1
     error = _error_of(lambda: ckptfmt.copy(folder, tmp_path / "copied"))
     assert error in allowed
-    # What is copied is verified: at most what only a verification of every payload sees comes through.
+    # A copy is verified, except for faults that only a verification of every payload finds.
     assert (error is None) == (tmp_path / "copied" / "checkpoint.json").exists()
     assert error is not None or not ckptfmt.verify(tmp_path / "copied").ok
 
 
 @pytest.mark.req("FS10")
-def test_the_vectors_are_those_that_were_written_once() -> None:
-    """SHA256SUMS grows with new vectors; a line of it never changes, so no vector is made to fit the code."""
+def test_no_vector_was_changed() -> None:
+    """SHA256SUMS grows with new vectors, but its lines never change: the code has to fit the vectors."""
     assert (VECTORS / "SHA256SUMS").read_text(encoding="ascii") == "".join(digest_lines(VECTORS))
 
 
@@ -153,7 +154,7 @@ def test_the_tool_never_overwrites_a_vector(tmp_path: Path) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["case"]
 
 
-def test_the_tool_completes_what_is_missing_and_touches_nothing_else(tmp_path: Path) -> None:
+def test_the_tool_writes_only_missing_vectors(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors"
     for kind, names in (("valid", VALID), ("invalid", INVALID)):
         for name in names:

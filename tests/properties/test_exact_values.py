@@ -1,4 +1,4 @@
-"""Any exact value reads back as it was; any other value is refused with its path."""
+"""Exact values are read back unchanged; other values are refused with their paths."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ckptfmt.testing.strategies import exact_values, inexact_values, records
 
 @given(exact_values())
 @pytest.mark.req("FS2", "FS3")
-def test_any_exact_value_reads_back_as_it_was(value: Any) -> None:
+def test_any_exact_value_is_read_back_unchanged(value: Any) -> None:
     payload = JsonPayload.of(value)
     assert same_exact(payload.value(), value)
     assert b"\n" not in payload.data + payload.patch_data
-    # Strict JSON for every tool: the json module would take NaN, so it is told not to.
+    # The JSON is strict. The json module accepts NaN by default, so the test refuses it.
     json.loads(payload.data, parse_constant=_refuse)
     assert payload.patches == (orjson.loads(payload.patch_data) if payload.patch_data else [])
 
@@ -42,7 +42,7 @@ def test_the_same_value_has_the_same_bytes(value: Any) -> None:
 
 @given(exact_values(), st.sampled_from([float("nan"), 2**64, "\ud800", {"\udc00": 1}]))
 @pytest.mark.req("FS2")
-def test_a_neighbour_that_needs_a_patch_changes_nothing_else(value: Any, odd: Any) -> None:
+def test_a_patched_neighbour_does_not_change_other_values(value: Any, odd: Any) -> None:
     assert same_exact(JsonPayload.of([value, odd, value]).value(), [value, odd, value])
 
 
@@ -59,7 +59,9 @@ def test_any_other_value_is_refused_with_its_path(where: tuple[Any, list[str | i
 
 @given(st.lists(records(), max_size=5, unique_by=lambda record: record.episode.rollout_id))
 @pytest.mark.req("FS1", "FS2", "FS12")
-def test_any_records_read_back(tmp_path_factory: pytest.TempPathFactory, written: list[Record]) -> None:
+def test_any_records_are_read_back_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Record]
+) -> None:
     folder = tmp_path_factory.mktemp("records")
     _write(folder, written, "zstd")
     part = ckptfmt.open(folder)["agent-0"]

@@ -1,4 +1,4 @@
-"""The compiled and the plain form of the proof."""
+"""The choice between the compiled form and plain Python."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_plain_python_runs_on_request() -> None:
     assert run.stdout == "plain Python b'[1.0]'\n"
 
 
-def test_the_form_is_the_one_that_was_built() -> None:
+def test_the_compiled_form_runs_if_it_was_built() -> None:
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     built = (Path(ckptfmt.__file__).parent / "_values" / f"proof{suffix}").exists()
-    wanted = "compiled" if built and not os.environ.get(PURE_PYTHON_VARIABLE) else "plain Python"
-    assert form() == wanted
+    expected = "compiled" if built and not os.environ.get(PURE_PYTHON_VARIABLE) else "plain Python"
+    assert form() == expected

@@ -1,4 +1,4 @@
-"""The index in blocks: what a lookup reads, and every way in which head, blocks and rows can lie."""
+"""The index in blocks: the reads of a lookup, and every kind of invalid head, block and row."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _blocks(folder: Path) -> list[Any]:
 
 
 def _is_refused(folder: Path, *, lookups: bool = False) -> str:
-    """Reading everything fails, typed; so does every lookup if ``lookups``. Returns the message."""
+    """Check that reading all records fails, and each lookup as well if ``lookups``. Return the message."""
     with pytest.raises(Damaged) as refused:
         list(ckptfmt.open_participant(folder, "agent-0"))
     assert not ckptfmt.verify(folder).ok
@@ -90,7 +90,7 @@ def _is_refused(folder: Path, *, lookups: bool = False) -> str:
                 _ = part[f"r{number}"]
         else:
             with suppress(Damaged, ckptfmt.NotFound):
-                assert part[f"r{number}"].payload["number"] == number  # never another's
+                assert part[f"r{number}"].payload["number"] == number  # never the payload of another record
     return str(refused.value)
 
 
@@ -118,7 +118,7 @@ def _is_refused(folder: Path, *, lookups: bool = False) -> str:
         *(_swap((name,), 1) for name in ("episode", "boundary", "offset", "crc32")),
     ],
 )
-def test_every_row_is_compared(tmp_path: Path, compression: Any, change: Change) -> None:
+def test_a_changed_row_is_refused(tmp_path: Path, compression: Any, change: Change) -> None:
     write(tmp_path, many_records(30), compression=compression)
     folder = tmp_path / "agent-0"
     first, *others = _blocks(folder)
@@ -129,8 +129,8 @@ def test_every_row_is_compared(tmp_path: Path, compression: Any, change: Change)
 
 
 @pytest.mark.req("FS9")
-def test_an_unchanged_index_put_back_is_accepted(tmp_path: Path) -> None:
-    """The tests here change nothing by themselves."""
+def test_an_unchanged_index_that_is_written_again_is_accepted(tmp_path: Path) -> None:
+    """The helpers of these tests do not change the index by themselves."""
     manifest = write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
     put_index(folder, index_bytes(copy.deepcopy(_blocks(folder))))
@@ -161,7 +161,7 @@ def test_an_unchanged_index_put_back_is_accepted(tmp_path: Path) -> None:
         lambda head: head["blocks"]["first"].__setitem__(0, "r"),
     ],
 )
-def test_the_head_is_checked_member_by_member(tmp_path: Path, change: Change) -> None:
+def test_a_changed_member_of_the_head_is_refused(tmp_path: Path, change: Change) -> None:
     write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
     put_index(folder, index_bytes(_blocks(folder), change=change))
@@ -181,7 +181,7 @@ def test_the_head_is_checked_member_by_member(tmp_path: Path, change: Change) ->
         b'{"episode":["r0"],"episode":["r0"]}\n',
     ],
 )
-def test_a_block_that_is_no_object_of_columns(tmp_path: Path, block: bytes) -> None:
+def test_a_block_that_is_not_an_object_of_columns_is_refused(tmp_path: Path, block: bytes) -> None:
     write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
     first = _set("blocks", "first", 0, to="a")
@@ -190,7 +190,7 @@ def test_a_block_that_is_no_object_of_columns(tmp_path: Path, block: bytes) -> N
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_blocks_are_one_line_each_and_sorted_over_the_file(tmp_path: Path) -> None:
+def test_a_block_of_several_lines_and_unsorted_blocks_are_refused(tmp_path: Path) -> None:
     write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
     blocks = _blocks(folder)
@@ -208,7 +208,7 @@ def test_blocks_are_one_line_each_and_sorted_over_the_file(tmp_path: Path) -> No
 
 
 @pytest.mark.req("FS9")
-def test_empty_blocks_and_too_large_ones_are_refused(tmp_path: Path) -> None:
+def test_empty_and_oversized_blocks_are_refused(tmp_path: Path) -> None:
     write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
     index = index_of(folder)
@@ -224,7 +224,7 @@ def test_empty_blocks_and_too_large_ones_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.req("FS9")
 @pytest.mark.parametrize("limit", ["index_bytes", "index_head_bytes", "index_block_bytes"])
-def test_the_limits_on_bytes_at_and_below(tmp_path: Path, limit: str) -> None:
+def test_the_byte_limits_of_an_index_are_exact(tmp_path: Path, limit: str) -> None:
     manifest = write(tmp_path, many_records(30))
     data = (tmp_path / "agent-0" / manifest.index).read_bytes()
     head, *blocks = data.splitlines(keepends=True)
@@ -255,7 +255,9 @@ def test_the_limits_on_bytes_at_and_below(tmp_path: Path, limit: str) -> None:
         ("zstd", _set("start", 0, to=10**6)),
     ],
 )
-def test_a_row_that_leads_outside_is_never_followed(tmp_path: Path, compression: Any, change: Change) -> None:
+def test_a_row_outside_its_segment_is_refused_before_the_segment_is_read(
+    tmp_path: Path, compression: Any, change: Change
+) -> None:
     write(tmp_path, many_records(30), compression=compression)
     folder = tmp_path / "agent-0"
     index = index_of(folder)
@@ -270,7 +272,7 @@ def test_a_row_that_leads_outside_is_never_followed(tmp_path: Path, compression:
 
 @pytest.mark.req("FS9")
 @pytest.mark.parametrize("limit", ["index_bytes", "index_head_bytes"])
-def test_an_index_that_nobody_could_read_is_not_published(tmp_path: Path, limit: str) -> None:
+def test_an_index_beyond_the_limits_of_readers_is_not_published(tmp_path: Path, limit: str) -> None:
     manifest = write(tmp_path / "ok", many_records(30))
     data = (tmp_path / "ok" / "agent-0" / manifest.index).read_bytes()
     size = len(data) if limit == "index_bytes" else data.index(b"\n") + 1
@@ -283,7 +285,7 @@ def test_an_index_that_nobody_could_read_is_not_published(tmp_path: Path, limit:
 
 
 @pytest.mark.req("FS9")
-def test_the_limits_on_a_frame_at_and_below(tmp_path: Path) -> None:
+def test_the_byte_limits_of_a_frame_are_exact(tmp_path: Path) -> None:
     write(tmp_path, many_records(3), compression="zstd")
     index = index_of(tmp_path / "agent-0")
     for limit, size in (
@@ -300,7 +302,7 @@ def test_the_limits_on_a_frame_at_and_below(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS9", "RE3")
-def test_bytes_added_or_cut_off_are_said_so(tmp_path: Path) -> None:
+def test_the_error_names_added_and_missing_bytes(tmp_path: Path) -> None:
     manifest = write(tmp_path, many_records(30))
     path = tmp_path / "agent-0" / manifest.index
     data = path.read_bytes()
@@ -316,8 +318,8 @@ def test_bytes_added_or_cut_off_are_said_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS12")
-def test_two_records_of_one_rollout_are_damage(tmp_path: Path) -> None:
-    """Every digest, length and row is right; only the rule is broken."""
+def test_two_records_of_one_rollout_are_damaged(tmp_path: Path) -> None:
+    """All digests, lengths and rows are correct; only the rule is violated."""
     write(tmp_path, [record("r0", 1), record("r0.x", 2), record("r1-a1", 3)])
     folder = tmp_path / "agent-0"
     body, index = body_of(folder / "manifest.json"), index_of(folder)
@@ -343,7 +345,7 @@ def _many(count: int) -> list[Record]:
 
 
 @pytest.mark.req("FS9")
-def test_a_lookup_reads_the_head_one_block_and_the_record(tmp_path: Path) -> None:
+def test_a_lookup_reads_only_the_head_one_block_and_the_record(tmp_path: Path) -> None:
     records = _many(5000)
     manifest = write(tmp_path, records, tuning=Tuning(block_rows=100))
     size = (tmp_path / "agent-0" / manifest.index).stat().st_size
@@ -363,7 +365,7 @@ def test_a_lookup_reads_the_head_one_block_and_the_record(tmp_path: Path) -> Non
 
 
 @pytest.mark.req("FS9")
-def test_a_head_longer_than_the_first_read(tmp_path: Path) -> None:
+def test_a_head_that_is_longer_than_the_first_read_is_read(tmp_path: Path) -> None:
     records = _many(3000)
     manifest = write(tmp_path, records, tuning=Tuning(block_rows=2))
     head = (tmp_path / "agent-0" / manifest.index).read_bytes().partition(b"\n")[0]
@@ -374,7 +376,7 @@ def test_a_head_longer_than_the_first_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("FS1")
-def test_only_a_few_blocks_are_kept(tmp_path: Path) -> None:
+def test_only_the_latest_blocks_are_cached(tmp_path: Path) -> None:
     records = _many(3000)
     manifest = write(tmp_path, records, tuning=Tuning(block_rows=10))
     with failing_disk() as disk:
@@ -391,7 +393,9 @@ def test_only_a_few_blocks_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.req("FS9")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_rows_are_in_the_order_written_when_all_is_read(tmp_path: Path, compression: Any) -> None:
+def test_all_records_are_read_in_the_order_in_which_they_were_written(
+    tmp_path: Path, compression: Any
+) -> None:
     records = list(many_records(40))[::-1]
     write(tmp_path, records, compression=compression, tuning=SMALL)
     part = ckptfmt.open(tmp_path)["agent-0"]

@@ -1,4 +1,4 @@
-"""Decoding pauses the garbage collector, and leaves it as it was whatever happens."""
+"""Decoding pauses the garbage collector and restores its state in every case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.ckptfmt.building import many_records, record, write
 
 
 @pytest.fixture(autouse=True)
-def _collector() -> Iterator[None]:
+def _check_collector() -> Iterator[None]:
+    """Check that each test leaves the garbage collector enabled."""
     assert gc.isenabled()
     yield
     enabled = gc.isenabled()
@@ -31,7 +32,7 @@ def _objects(count: int) -> Any:
     return [{"number": number, "list": [number]} for number in range(count)]
 
 
-def test_payloads_are_those_of_the_records(tmp_path: Path) -> None:
+def test_payloads_returns_the_payloads_in_the_order_of_the_records(tmp_path: Path) -> None:
     values = [None, float("nan"), 2**70, "\ud800", _objects(100)]
     write(tmp_path, [record(f"r{number}", value) for number, value in enumerate(values)])
     part = ckptfmt.open(tmp_path)["agent-0"]
@@ -41,36 +42,36 @@ def test_payloads_are_those_of_the_records(tmp_path: Path) -> None:
     assert ckptfmt.payloads([]) == []
 
 
-def test_no_collection_runs_while_many_records_are_decoded_nor_right_after(tmp_path: Path) -> None:
+def test_no_collection_runs_during_or_right_after_decoding_many_records(tmp_path: Path) -> None:
     write(tmp_path, [record(f"r{number}", _objects(2000)) for number in range(20)])
     part = ckptfmt.open(tmp_path)["agent-0"]
     assert part.episodes
     gc.collect()
     found: list[int] = []
 
-    def note(phase: str, info: dict[str, int]) -> None:
+    def record_start(phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             found.append(sum(gc.get_count()))
 
-    gc.callbacks.append(note)
+    gc.callbacks.append(record_start)
     try:
         values = ckptfmt.payloads(part)
         assert found == []
-        assert gc.get_count()[0] < 2000  # of the 80,000 new containers, the next collection looks at none
+        assert gc.get_count()[0] < 2000  # the next collection visits none of the 80,000 new containers
     finally:
-        gc.callbacks.remove(note)
+        gc.callbacks.remove(record_start)
     assert len(values) == 20
     assert gc.get_freeze_count() == 0
 
 
-def test_what_somebody_froze_stays_frozen(tmp_path: Path) -> None:
+def test_objects_that_the_caller_froze_stay_frozen(tmp_path: Path) -> None:
     write(tmp_path, many_records(3))
     gc.freeze()
     try:
         before = gc.get_freeze_count()
         assert before > 0
         assert len(ckptfmt.payloads(ckptfmt.open(tmp_path)["agent-0"])) == 3
-        assert gc.get_freeze_count() == pytest.approx(before, abs=100)  # some of them may have died
+        assert gc.get_freeze_count() == pytest.approx(before, abs=100)  # some of them may have been freed
     finally:
         gc.unfreeze()
 
@@ -90,7 +91,7 @@ def _encode_inexact() -> None:
         JsonPayload.of({"a": (1, 2)})
 
 
-def _many_damaged() -> None:
+def _decode_many_damaged() -> None:
     class Broken:
         @property
         def payload(self) -> Any:
@@ -100,8 +101,8 @@ def _many_damaged() -> None:
         ckptfmt.payloads([Broken()])  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize("act", [_decode_damaged, _decode_bad_patches, _encode_inexact, _many_damaged])
-def test_the_collector_is_as_before_after_a_failure(act: Callable[[], None]) -> None:
+@pytest.mark.parametrize("act", [_decode_damaged, _decode_bad_patches, _encode_inexact, _decode_many_damaged])
+def test_a_failure_restores_the_state_of_the_collector(act: Callable[[], None]) -> None:
     act()
     assert gc.isenabled()
     gc.disable()
@@ -112,17 +113,17 @@ def test_the_collector_is_as_before_after_a_failure(act: Callable[[], None]) -> 
         gc.enable()
 
 
-def _values() -> None:
+def _encode_and_decode() -> None:
     JsonPayload.of({"a": [1, 2, {"b": None}]}).value()
 
 
-def _odd_values() -> None:
+def _encode_and_decode_with_patches() -> None:
     JsonPayload.of({"a": [1, float("inf"), {"b": 2**64}]}).value()
 
 
-@pytest.mark.parametrize("act", [_values, _odd_values])
-def test_an_interrupt_at_any_moment_leaves_the_collector_on(act: Callable[[], None]) -> None:
-    """As Ctrl-C in a notebook: the signal comes wherever Python code runs."""
+@pytest.mark.parametrize("act", [_encode_and_decode, _encode_and_decode_with_patches])
+def test_an_interrupt_at_any_moment_leaves_the_collector_enabled(act: Callable[[], None]) -> None:
+    """The signal can arrive wherever Python code runs, like Ctrl-C in a notebook."""
 
     def interrupt(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
@@ -141,8 +142,8 @@ def test_an_interrupt_at_any_moment_leaves_the_collector_on(act: Callable[[], No
         signal.signal(signal.SIGALRM, before)
 
 
-def test_threads_that_overlap_leave_the_collector_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread asks whether it is on while another pauses it, and pauses it when that one has ended."""
+def test_overlapping_threads_leave_the_collector_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread reads the state while another one pauses the collector, and pauses it after that one ended."""
     asked, ended = threading.Event(), threading.Event()
     isenabled = gc.isenabled
 
@@ -170,7 +171,7 @@ def test_threads_that_overlap_leave_the_collector_on(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.req("FS1")
-def test_a_reading_that_is_given_up_ends_its_thread(tmp_path: Path) -> None:
+def test_closing_an_iterator_of_records_ends_its_thread(tmp_path: Path) -> None:
     text = "x" * 500_000
     write(tmp_path, [record(f"r{number}", text) for number in range(12)], tuning=Tuning())
     before = threading.active_count()

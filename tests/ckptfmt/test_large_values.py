@@ -1,4 +1,4 @@
-"""Large payloads are encoded in pieces: the same text, the same patches, the same errors, no long step."""
+"""Large payloads are encoded in pieces, with the same text, patches and errors, and without long steps."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _MB = 1_000_000
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    _make_tiny(monkeypatch)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    _use_small_pieces(monkeypatch)
 
 
-def _make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+def _use_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "_LARGE", 20)
     monkeypatch.setattr(pieces, "_PIECE", 10)
     monkeypatch.setattr(pieces, "_ITEMS", 3)
 
 
-def _assert_the_same(value: Exact) -> int:
+def _assert_same_as_in_one_step(value: Exact) -> int:
     data, patches = pieces.encode(value, episode="r")
     assert (b"".join(data), patches) == tuple(exact.encode(value, episode="r"))
     return len(data)
@@ -45,15 +45,15 @@ def _assert_the_same(value: Exact) -> int:
 @given(st.lists(exact_values(), max_size=4) | exact_values())
 @settings(max_examples=300)
 @pytest.mark.req("FS2")
-def test_the_text_is_that_of_one_step(value: Any) -> None:
+def test_the_joined_pieces_equal_the_text_of_a_single_step(value: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        _make_tiny(patched)
-        _assert_the_same(value)
-        _assert_the_same({"a": [value, {"b": value, "c": "x" * 50}], "d": [[value] * 3] * 3})
+        _use_small_pieces(patched)
+        _assert_same_as_in_one_step(value)
+        _assert_same_as_in_one_step({"a": [value, {"b": value, "c": "x" * 50}], "d": [[value] * 3] * 3})
 
 
 @pytest.mark.req("FS2")
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(
     "value",
     [
@@ -69,12 +69,12 @@ def test_the_text_is_that_of_one_step(value: Any) -> None:
         {"": ["" for _ in range(99)]},
     ],
 )
-def test_what_json_cannot_hold_is_listed_the_same(value: Any) -> None:
-    assert _assert_the_same(value) >= 1
+def test_the_patches_equal_those_of_a_single_step(value: Any) -> None:
+    assert _assert_same_as_in_one_step(value) >= 1
 
 
 @pytest.mark.req("FS2", "FS11")
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(
     ("value", "path"),
     [
@@ -91,7 +91,7 @@ def test_errors_name_the_path_from_the_root(value: Any, path: str) -> None:
 
 
 @pytest.mark.req("FS11")
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("key", [None, "k"])
 def test_the_depth_is_counted_from_the_root(key: str | None) -> None:
     def nested(depth: int) -> Any:
@@ -100,17 +100,17 @@ def test_the_depth_is_counted_from_the_root(key: str | None) -> None:
             value = [value, "y" * 20] if key is None else {key: value, "z": "y" * 20}
         return value
 
-    assert _assert_the_same(nested(250)) > 10
+    assert _assert_same_as_in_one_step(nested(250)) > 10
     with pytest.raises(InexactValue, match="nested deeper than 250"):
         pieces.encode(nested(251), episode="r")
 
 
 @pytest.mark.req("FS2")
-@pytest.mark.usefixtures("tiny")
-def test_the_limits_are_those_of_the_whole() -> None:
+@pytest.mark.usefixtures("small_pieces")
+def test_the_limits_apply_to_the_whole_value() -> None:
     values = list(range(1000))
     size = len(exact.encode(values).data)
-    assert _assert_the_same(values) > 100
+    assert _assert_same_as_in_one_step(values) > 100
     assert pieces.encode(values, episode="r", limits=Limits(record_bytes=size, record_values=1000))
     with pytest.raises(LimitExceeded, match="episode r: "):
         pieces.encode(values, episode="r", limits=Limits(record_bytes=size - 1))
@@ -121,13 +121,13 @@ def test_the_limits_are_those_of_the_whole() -> None:
 
 
 @pytest.mark.req("FS2")
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("shrinks", [False, True])
 @pytest.mark.parametrize("kind", [list, dict])
-def test_a_change_meanwhile_gives_exact_text(
+def test_a_concurrent_change_gives_exact_text(
     monkeypatch: pytest.MonkeyPatch, kind: type, shrinks: bool
 ) -> None:
-    """Whenever another thread changes the value: the text is JSON, and of values that were there."""
+    """Whenever another thread changes the value, the text is JSON of values that it held."""
     encode = exact.encode
     for moment in range(12):
         items = [f"value {number}" for number in range(20)]
@@ -189,18 +189,18 @@ _SHAPES: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.req("FS1", "FS2")
 @pytest.mark.parametrize("shape", _SHAPES)
-def test_no_step_is_long(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
-    """What one step encodes bounds how long another thread waits for the GIL."""
+def test_the_size_of_each_step_is_bounded(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    """The size of a step bounds the time that other threads wait for the GIL."""
     value = _SHAPES[shape](8 * _MB)
     steps: list[int] = []
 
-    def noted(*args: Any, **options: Any) -> exact.Encoded:
+    def recorded(*args: Any, **options: Any) -> exact.Encoded:
         encoded = encode(*args, **options)
         steps.append(len(encoded.data))
         return encoded
 
     encode = exact.encode
-    monkeypatch.setattr(exact, "encode", noted)
+    monkeypatch.setattr(exact, "encode", recorded)
     data, patches = pieces.encode(value, episode="r")
     assert max(steps) <= 2 * _MB
     assert sum(steps) >= 4 * _MB
@@ -211,7 +211,7 @@ def test_no_step_is_long(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
 @pytest.mark.req("FS2")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 @pytest.mark.parametrize("spool", [False, True])
-def test_large_records_are_read_back_as_they_were(tmp_path: Path, compression: Any, spool: bool) -> None:
+def test_large_records_are_read_back_exactly(tmp_path: Path, compression: Any, spool: bool) -> None:
     payload = {"texts": _texts(2 * _MB), "nan": [1.0] * 99 + [math.nan], "numbers": _numbers(_MB)}
     options: dict[str, Any] = {"participant": "a", "kind": "agent", "checkpoint_id": "c"}
     with ckptfmt.create(
@@ -227,9 +227,9 @@ def test_large_records_are_read_back_as_they_were(tmp_path: Path, compression: A
 
 @pytest.mark.req("FS4")
 @pytest.mark.parametrize("compression", ["none", "zstd"])
-def test_large_records_give_the_same_bytes_again(tmp_path: Path, compression: Any) -> None:
-    made = [
+def test_large_records_give_the_same_bytes_each_time(tmp_path: Path, compression: Any) -> None:
+    manifests = [
         write(tmp_path / name, [record("r", _texts(3 * _MB))], compression=compression, tuning=Tuning())
         for name in ("one", "two")
     ]
-    assert made[0] == made[1]
+    assert manifests[0] == manifests[1]

@@ -1,4 +1,4 @@
-"""``ckptfmt.plain``: values made exact on purpose, by stated rules."""
+"""``ckptfmt.plain``: the explicit conversion of values to exact values."""
 
 from __future__ import annotations
 
@@ -141,37 +141,37 @@ RULES: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "expected"), RULES, ids=lambda value: type(value).__name__)
 def test_each_rule(value: Any, expected: Any) -> None:
-    made = ckptfmt.plain(value)
-    assert same_exact(made, expected)
-    JsonPayload.of(made)
+    converted = ckptfmt.plain(value)
+    assert same_exact(converted, expected)
+    JsonPayload.of(converted)
     within = ckptfmt.plain({"deep": [value]})
     assert same_exact(within, {"deep": [expected]})
 
 
 @given(exact_values())
-def test_what_is_exact_stays_as_it_is(value: Any) -> None:
+def test_an_exact_value_is_returned_unchanged(value: Any) -> None:
     assert same_exact(ckptfmt.plain(value), value)
 
 
 @given(inexact_values())
 @pytest.mark.req("FS2")
-def test_what_comes_back_can_be_written(valued: tuple[Any, list[str | int]]) -> None:
-    """Whatever it is: it is refused, or it can be stored exactly."""
+def test_the_result_can_be_written(valued: tuple[Any, list[str | int]]) -> None:
+    """Any value is refused or becomes one that can be stored exactly."""
     with suppress(InexactValue):
-        made = ckptfmt.plain(valued[0])
-        assert same_exact(JsonPayload.of(made).value(), made)
+        converted = ckptfmt.plain(valued[0])
+        assert same_exact(JsonPayload.of(converted).value(), converted)
 
 
-def test_the_result_shares_nothing_that_can_change() -> None:
+def test_the_result_shares_no_mutable_object_with_the_value() -> None:
     value: dict[str, Any] = {"a": [1, {"b": 2}]}
-    made = ckptfmt.plain(value)
+    converted = ckptfmt.plain(value)
     value["a"][1]["b"] = 3
     value["a"].append(4)
-    assert made == {"a": [1, {"b": 2}]}
+    assert converted == {"a": [1, {"b": 2}]}
 
 
-def test_what_changes_meanwhile_is_taken_as_it_was_reached() -> None:
-    """The session goes on while its state is made plain."""
+def test_a_change_during_the_conversion_is_not_seen() -> None:
+    """A session may continue while its state is converted."""
     messages: list[Any] = [1]
     state: dict[str, Any] = {"messages": messages}
 
@@ -210,7 +210,7 @@ def test_what_changes_meanwhile_is_taken_as_it_was_reached() -> None:
         ([Endless()], "$[0]", "Endless"),
     ],
 )
-def test_what_no_rule_covers_is_refused(value: Any, path: str, said: str) -> None:
+def test_a_value_that_no_rule_covers_is_refused(value: Any, path: str, said: str) -> None:
     with pytest.raises(InexactValue) as refused:
         ckptfmt.plain(value)
     assert refused.value.path == path
@@ -245,7 +245,7 @@ def test_depth_and_size_are_limited() -> None:
         ckptfmt.plain(shared, limits=Limits(record_values=10_000))
 
 
-def test_values_are_counted_wherever_they_stand() -> None:
+def test_all_values_count_for_the_limit() -> None:
     limits = Limits(record_values=100)
     values: list[Any] = [(1,) * 99, [1] * 99, {"a": (1,) * 98}, {n: (n,) for n in range(49)} | {99: 1}]
     for value in values:
