@@ -91,7 +91,7 @@ def _members(cls: type) -> Iterator[Documented]:
         if not owner.__module__.startswith(_OURS):
             continue
         for name, value in vars(owner).items():
-            if name.startswith("_") or name in seen:
+            if name.startswith(("_", "test_")) or name in seen:
                 continue
             seen.add(name)
             is_function = inspect.isfunction(value) or isinstance(
