@@ -59,13 +59,7 @@ class CheckpointError(Exception):
 
 
 class StoreError(CheckpointError):
-    """The store failed. Retry the call, or check the store.
-
-    Args:
-        message: The message for people.
-        errno: See the attribute.
-        path: See the attribute.
-        written: See the attribute.
+    """The store failed: retry the call, or check the store.
 
     Attributes:
         errno: The error number of the operating system; None when there is none.
@@ -92,7 +86,10 @@ class StoreError(CheckpointError):
 
 
 class UnusableDirectory(StoreError):
-    """The path is not a directory, or it is not writable. A retry does not help: use another place."""
+    """The path is not a directory, or is not writable.
+
+    A retry does not help: use another place.
+    """
 
     code = "unusable_directory"
     retryable = False
@@ -106,12 +103,7 @@ class UnsupportedStore(StoreError):
 
 
 class BadCheckpoint(CheckpointError):
-    """Stored files cannot be used. Take another checkpoint, or another copy of this one.
-
-    Args:
-        message: The message for people.
-        file: See the attribute.
-        episode: See the attribute.
+    """Stored files cannot be used: take another checkpoint, or another copy of this one.
 
     Attributes:
         file: The file that the error is about, relative to the folder that was opened; None when it is not
@@ -146,18 +138,15 @@ class Unsupported(BadCheckpoint):
 
 
 class BadInput(CheckpointError):
-    """The caller's input cannot be stored. The same input fails each time."""
+    """The caller's input cannot be stored; the same input fails each time."""
 
     code = "bad_input"
 
 
 class InexactValue(BadInput):
-    """A value would read back as something else. :func:`ckptfmt.plain` converts a value to an exact one.
+    """A value would read back as something else.
 
-    Args:
-        message: The message for people.
-        path: See the attribute.
-        episode: See the attribute.
+    :func:`ckptfmt.plain` converts a value to an exact one.
 
     Attributes:
         path: The path of the value in its payload, such as ``$.messages[3].score``.
@@ -185,7 +174,10 @@ class SnapshotChanged(BadInput):
 
 
 class InvalidId(BadInput, ValueError):
-    """A string names no rollout, attempt, participant or checkpoint. It is neither guessed nor repaired."""
+    """A string names no rollout, attempt, participant or checkpoint.
+
+    Invalid names are neither guessed nor repaired.
+    """
 
     code = "invalid_id"
 
@@ -197,7 +189,10 @@ class Conflict(CheckpointError):
 
 
 class OutcomeUnknown(CheckpointError):
-    """A write may have happened or not, and cannot be read back now. Nothing was deleted. Retry the call."""
+    """A write may have happened or not, and cannot be read back now.
+
+    Nothing was deleted. Retry the call.
+    """
 
     code = "outcome_unknown"
     retryable = True
@@ -216,7 +211,10 @@ class Stopped(CheckpointError):
 
 
 class MissingLibrary(CheckpointError, ImportError):
-    """An optional library that this call requires is not installed. The message says how to install it."""
+    """An optional library that this call requires is not installed.
+
+    The message says how to install it.
+    """
 
     code = "missing_library"
 

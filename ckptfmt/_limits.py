@@ -13,7 +13,9 @@ GIB: Final = 1024 * MIB
 
 
 class FormatLimits:
-    """The limits that FORMAT.md fixes. Every writer and every reader enforces them; no call can change them.
+    """The limits that FORMAT.md fixes.
+
+    Every writer and every reader enforces them; no call can change them.
 
     Attributes:
         DEPTH: The most levels of nested containers in a payload; its outermost container is level 1.

@@ -56,9 +56,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The content of a ``manifest.json``. A participant has committed when this file exists.
+    """The content of a ``manifest.json``.
 
-    The content depends only on the records: it has no time, no host and no path.
+    A participant has committed when the file exists. The content depends only on the records: it has no time,
+    no host and no path.
 
     Attributes:
         checkpoint_id: The id of the checkpoint.

@@ -9,7 +9,9 @@ from ckptfmt.stores._interface import Entry, OpenFile, StagedFile, Store
 
 
 class ForwardingStore(Store):
-    """Another store, unchanged. Subclasses override the operations that they care about.
+    """A store that forwards every call to another store.
+
+    Subclasses override the operations that they change or observe.
 
     Args:
         inner: The store that does the work.
@@ -22,13 +24,13 @@ class ForwardingStore(Store):
         self.inner = inner
 
     def wrap(self, inner: Store) -> Store:
-        """The same wrapper round a store at another place; :meth:`at` calls it.
+        """Wrap a store at another place; :meth:`at` calls this method.
 
         Args:
             inner: The store at that place.
 
         Returns:
-            The wrapped store. A subclass whose constructor takes more than the inner store overrides this.
+            The wrapped store. A subclass whose constructor has more parameters overrides this method.
         """
         return type(self)(inner)
 

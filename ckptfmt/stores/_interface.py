@@ -68,7 +68,7 @@ class StagedFile(ABC):
     @property
     @abstractmethod
     def lost(self) -> bool:
-        """Whether the store lost some of the bytes. If so, the file can only be discarded."""
+        """Whether the store lost some of the bytes, so that the file can only be discarded."""
 
     @property
     @abstractmethod
@@ -113,7 +113,10 @@ class StagedFile(ABC):
 
     @abstractmethod
     def discard(self) -> None:
-        """Release all resources, and delete the file if it has no name yet. The call may be repeated."""
+        """Release all resources, and delete the file if it has no name yet.
+
+        The call may be repeated.
+        """
 
 
 class Store(ABC):
@@ -146,9 +149,10 @@ class Store(ABC):
 
     @abstractmethod
     def create(self, name: str, data: bytes) -> None:
-        """Create a small file atomically, only if there is no file of this name. The store enforces this.
+        """Create a small file atomically, only if there is no file of this name.
 
-        The bytes are durable when the call returns; the name is durable after :meth:`make_durable`.
+        The store enforces the condition. The bytes are durable when the call returns; the name is durable
+        after :meth:`make_durable`.
 
         Args:
             name: The file's name.
@@ -188,7 +192,7 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Delete a file. A missing file is not an error.
+        """Delete a file, if it exists.
 
         Args:
             name: The file's name.
@@ -319,7 +323,9 @@ class Store(ABC):
 
     @abstractmethod
     def walk(self, folder: str) -> Iterator[Entry]:
-        """List everything below a folder. Links are listed but not followed.
+        """List everything below a folder.
+
+        Links are listed but not followed.
 
         Args:
             folder: The folder; empty for the store's place.
@@ -344,7 +350,7 @@ class Store(ABC):
 
     @abstractmethod
     def contains(self, other: Store) -> bool:
-        """Check whether another store's place is below this one. Links are followed.
+        """Check whether another store's place is below this one, following links.
 
         Args:
             other: The other store.

@@ -32,9 +32,10 @@ _OBJECTS: Final = _Objects()
 
 
 class MemoryStore(Store):
-    """A place in the memory of this process. All stores with the same URL share their files.
+    """A place in the memory of this process.
 
-    It behaves like a bucket: a folder exists while there is a file below it.
+    All stores with the same URL share their files. The store behaves like a bucket: a folder exists while
+    there is a file below it.
 
     Args:
         url: ``memory://`` and a path.
@@ -82,7 +83,9 @@ class MemoryStore(Store):
         return _MemoryStagedFile(self)
 
     def put(self, name: str, data: bytes) -> None:
-        """Put a file, replacing a file of the same name. Tests use it to damage a file.
+        """Put a file, replacing a file of the same name.
+
+        Tests use this method to damage a file.
 
         Args:
             name: The file's name.

@@ -86,5 +86,5 @@ def local_path(url: LocalPath) -> str:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise UnusableDirectory(f"{path[:200]!a}: the file system cannot encode this name") from None
-    # abspath resolves ".." textually, which is wrong behind a link. In that case the file system is asked.
+    # abspath resolves ".." textually, which is wrong behind a link: then the file system resolves the path.
     return os.path.realpath(path) if ".." in path.split("/") else os.path.abspath(path)

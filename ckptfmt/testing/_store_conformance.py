@@ -42,9 +42,10 @@ def _names(store: Store, folder: str = "") -> list[str]:
 
 
 class StoreConformance:
-    """Tests for an implementation of :class:`ckptfmt.stores.Store`. A subclass makes pytest run them.
+    """Tests for an implementation of :class:`ckptfmt.stores.Store`.
 
-    The last tests save, read, list, copy and prune checkpoints in the store, and count its calls.
+    A subclass that implements :meth:`make_store` makes pytest run them. The last tests save, read, list, copy
+    and prune checkpoints in the store, and count its calls.
 
     Example:
         ::
@@ -55,7 +56,7 @@ class StoreConformance:
     """
 
     def make_store(self, tmp_path: Path) -> Store:
-        """Create a store whose place is empty. A subclass implements this method.
+        """Create a store whose place is empty; a subclass implements this method.
 
         Args:
             tmp_path: An empty folder of the local disk, another one for each test.

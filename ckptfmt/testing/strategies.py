@@ -159,11 +159,8 @@ def inexact_leaves() -> st.SearchStrategy[Any]:
 def inexact_values(draw: st.DrawFn) -> tuple[Any, list[str | int]]:
     """A value with one place that is not exact, and the path of that place.
 
-    Args:
-        draw: Supplied by hypothesis.
-
     Returns:
-        The value, and the keys and indices that lead to the place.
+        The strategy. Its values are pairs of a value and the list of keys and indices that lead to the place.
     """
     value = draw(inexact_leaves())
     path: list[str | int] = []

@@ -144,13 +144,13 @@ def test_an_interrupt_at_any_moment_leaves_the_collector_enabled(act: Callable[[
 
 def test_overlapping_threads_leave_the_collector_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread reads the state while another one pauses the collector, and pauses it after that one ended."""
-    asked, ended = threading.Event(), threading.Event()
+    was_read, ended = threading.Event(), threading.Event()
     isenabled = gc.isenabled
 
     def slow_isenabled() -> bool:
         found = isenabled()
         if threading.current_thread().name == "second":
-            asked.set()
+            was_read.set()
             assert ended.wait(20)
         return found
 
@@ -158,7 +158,7 @@ def test_overlapping_threads_leave_the_collector_enabled(monkeypatch: pytest.Mon
         @property
         def payload(self) -> Any:
             second.start()
-            assert asked.wait(20)
+            assert was_read.wait(20)
 
     payload = JsonPayload.of(_objects(50))
     second = threading.Thread(target=payload.value, name="second")

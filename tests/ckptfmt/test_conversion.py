@@ -189,7 +189,7 @@ def test_a_change_during_the_conversion_is_not_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "path", "said"),
+    ("value", "path", "expected"),
     [
         (object(), "$", "object"),
         ({"a": [1, 1j]}, "$.a[1]", "complex"),
@@ -210,11 +210,11 @@ def test_a_change_during_the_conversion_is_not_seen() -> None:
         ([Endless()], "$[0]", "Endless"),
     ],
 )
-def test_a_value_that_no_rule_covers_is_refused(value: Any, path: str, said: str) -> None:
+def test_a_value_that_no_rule_covers_is_refused(value: Any, path: str, expected: str) -> None:
     with pytest.raises(InexactValue) as refused:
         ckptfmt.plain(value)
     assert refused.value.path == path
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
     assert "secret" not in str(refused.value)
 
 

@@ -43,8 +43,8 @@ def test_a_file_saved_again_by_an_editor_is_damaged(tmp_path: Path, how: str) ->
         path.write_bytes(_RESAVED[how](data))
         problems = ckptfmt.verify(built.folder).problems
         assert {problem.file for problem in problems} == {name}
-        said = ("changed after writing", "bytes added", "cut short")
-        assert all(any(words in problem.message for words in said) for problem in problems)
+        faults = ("changed after writing", "bytes added", "cut short")
+        assert all(any(words in problem.message for words in faults) for problem in problems)
         path.write_bytes(data)
     assert ckptfmt.verify(built.folder).ok
 
@@ -151,7 +151,7 @@ def test_a_refused_record_leaves_nothing_in_the_files(tmp_path: Path, compressio
         writer.write(record(f"r{number}", {"n": number, "t": "x" * 40}))
     for bad in (np.float32(1), {"deep": [1, {"s": {1}}]}):
         with pytest.raises(InexactValue):
-            writer.write(record("bad", {"fine": "y" * 3000, "odd": [math.nan, 2**70], "bad": bad}))
+            writer.write(record("bad", {"fine": "y" * 3000, "patched": [math.nan, 2**70], "bad": bad}))
         assert writer.accepted == 1000
     writer.write(record("bad", "exact"))
     writer.publish()

@@ -183,7 +183,7 @@ def test_one_wrong_key_among_many_is_refused(key: str) -> None:
 
 @pytest.mark.req("ID2", "ID10")
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "expected"),
     [
         (
             "r-a1-a2",
@@ -196,8 +196,8 @@ def test_one_wrong_key_among_many_is_refused(key: str) -> None:
         (None, "a capture key is a str, not None"),
     ],
 )
-def test_the_error_for_an_invalid_key_names_the_fault(key: Any, said: str) -> None:
-    with pytest.raises(InvalidId, match=said) as raised:
+def test_the_error_for_an_invalid_key_names_the_fault(key: Any, expected: str) -> None:
+    with pytest.raises(InvalidId, match=expected) as raised:
         EpisodeId.from_capture_key(key)
     assert "new_rollout_id" not in str(raised.value)
 

@@ -117,14 +117,14 @@ def test_no_file_outside_the_participants_folder_is_read(tmp_path: Path, name: s
 
 @pytest.mark.req("FS10", "RE3")
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "expected"),
     [(2, "2"), (0, "0"), ("1", "a str"), (None, "none"), (True, "a bool"), (1.0, "a float")],
 )
-def test_another_format_version_is_refused_with_a_remedy(tmp_path: Path, version: Any, said: str) -> None:
+def test_another_format_version_is_refused_with_a_remedy(tmp_path: Path, version: Any, expected: str) -> None:
     write(tmp_path, many_records(3))
     file = tmp_path / "agent-0" / "manifest.json"
     message = _refused(tmp_path, file, {"format": version, "whatever": "it holds"}, Unsupported)
-    assert f"its format version is {said}, and this ckptfmt reads version 1" in message
+    assert f"its format version is {expected}, and this ckptfmt reads version 1" in message
     assert "read it with" in message
 
 

@@ -103,7 +103,7 @@ def test_the_error_names_the_path_but_not_the_value(tmp_path: Path) -> None:
     secret = "do not show this"
     writer = ckptfmt.create(tmp_path, participant="a", kind="agent", checkpoint_id="c")
     for number in range(100):
-        memory: dict[str, Any] = {"tool": {"cb": print if number == 37 else None, "odd key": secret}}
+        memory: dict[str, Any] = {"tool": {"cb": print if number == 37 else None, "unusual": secret}}
         each = record(f"r{number}-a1", {"state": {"agents": [secret, 1, {"memory": memory}]}})
         if number != 37:
             writer.write(each)
@@ -265,8 +265,8 @@ def test_the_fields_of_a_record_are_checked_for_exact_types(field: str, value: A
 
 @pytest.mark.req("FS12", "FS2")
 def test_a_line_is_strict_json_with_the_payload_last(tmp_path: Path) -> None:
-    odd = {"\ud800": {"x": 1, "payload": [',"payload":', math.nan]}, "u": "\u2028"}
-    each = Record(EpisodeId("r", 1), odd, 4, 2, ("data/1", 'a",\n"payload":"b'))
+    value = {"\ud800": {"x": 1, "payload": [',"payload":', math.nan]}, "u": "\u2028"}
+    each = Record(EpisodeId("r", 1), value, 4, 2, ("data/1", 'a",\n"payload":"b'))
     manifest = write(tmp_path, [each])
     (segment,) = manifest.segments
     data = (tmp_path / "agent-0" / segment.file).read_bytes()
@@ -277,7 +277,7 @@ def test_a_line_is_strict_json_with_the_payload_last(tmp_path: Path) -> None:
     assert parsed["episode"] == "r-a1"
     assert parsed["boundary"] == 4
     stored = ckptfmt.open(tmp_path)["agent-0"]["r-a1"]
-    assert same_exact(stored.payload, odd)
+    assert same_exact(stored.payload, value)
     assert stored.references == each.references
     assert (stored.schema, stored.boundary) == (2, 4)
 

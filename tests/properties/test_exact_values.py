@@ -42,8 +42,8 @@ def test_the_same_value_has_the_same_bytes(value: Any) -> None:
 
 @given(exact_values(), st.sampled_from([float("nan"), 2**64, "\ud800", {"\udc00": 1}]))
 @pytest.mark.req("FS2")
-def test_a_patched_neighbour_does_not_change_other_values(value: Any, odd: Any) -> None:
-    assert same_exact(JsonPayload.of([value, odd, value]).value(), [value, odd, value])
+def test_a_patched_neighbour_does_not_change_other_values(value: Any, unusual: Any) -> None:
+    assert same_exact(JsonPayload.of([value, unusual, value]).value(), [value, unusual, value])
 
 
 @given(inexact_values(), st.sampled_from([None, float("nan"), 2**70, "\ud800", {"\udc00": 1}]))

@@ -144,8 +144,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "manifest": _document("Manifest", f"The body of manifest.json. {_UNKNOWN}", _MANIFEST),
     "record": _document(
         "Record",
-        "One line of a records file. Its members stand in this order, and the spelling before `patches` and "
-        "`payload` is canonical.",
+        "One line of a records file. Its members are in this order, and the bytes before `patches` and "
+        "`payload` are canonical.",
         _RECORD,
     ),
 }

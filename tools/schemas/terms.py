@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 NULL: Final[Schema] = {"type": "null"}
 TEXT: Final[Schema] = {"type": "string"}
-VALUE: Final[Schema] = {"description": "Any value; null stands where a patch belongs."}
+VALUE: Final[Schema] = {"description": "Any value, with null in each place that has a patch."}
 
 MAX_ATTEMPT: Final = 10**FormatLimits.ATTEMPT_DIGITS - 1
 _ROLLOUT_ID: Final = identity._ROLLOUT_ID.pattern
