@@ -377,7 +377,7 @@ def test_a_request_that_is_not_a_conversation_is_refused(roles: str) -> None:
         (math.inf, -math.inf, ["$: expected inf, got -inf"]),
         ([1], [2, 3], ["$: expected 1 element, got 2", "$[1]: not expected", "$[0]: expected 1, got 2"]),
         ({"a": 1}, {"b": 1}, ["$.a: missing", "$.b: not expected"]),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ["$: keys in another order, expected 'a' where 'b' stands"]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ["$: keys in another order, expected 'a' in the place of 'b'"]),
         (
             {"a b": [{"c": "x"}], "d": 1},
             {"a b": [{"c": "y"}], "d": 2},
