@@ -29,6 +29,7 @@ from tests.ckptfmt.building import (
     sealed,
     write,
 )
+from tools.vectors.raw import drop, set_in
 
 Change = Callable[[Any], None]
 
@@ -38,24 +39,6 @@ _HEAD_COLUMNS = ("first", "start", "length", "sha256")
 
 def _any(*values: Any) -> tuple[Any, ...]:
     return values
-
-
-def _set(*path: Any, to: Any) -> Change:
-    def change(body: Any) -> None:
-        for step in path[:-1]:
-            body = body[step]
-        body[path[-1]] = to
-
-    return change
-
-
-def _drop(*path: Any) -> Change:
-    def change(body: Any) -> None:
-        for step in path[:-1]:
-            body = body[step]
-        del body[path[-1]]
-
-    return change
 
 
 def _shift(column: str, row: int, by: int) -> Change:
@@ -99,19 +82,19 @@ def _is_refused(folder: Path, *, lookups: bool = False) -> str:
 @pytest.mark.parametrize(
     "change",
     [
-        *(_drop(name) for name in _COLUMNS),
-        *(_drop(name, 0) for name in _COLUMNS),
+        *(drop(name) for name in _COLUMNS),
+        *(drop(name, 0) for name in _COLUMNS),
         *(
-            _set(name, 0, to=bad)
+            set_in(name, 0, to=bad)
             for name in _COLUMNS
             for bad in _any(True, 1.5, "r-a1-a2", -1, 2**63, 2**64 - 1, [])
         ),
-        *(_set(name, to=bad) for name in _COLUMNS for bad in _any([], {}, None, "r")),
+        *(set_in(name, to=bad) for name in _COLUMNS for bad in _any([], {}, None, "r")),
         *(_shift(name, 1, by) for name in _COLUMNS[2:] for by in (1, 10**12)),
         *(_shift(name, 1, -1) for name in ("length", "stored", "crc32")),
-        _set("boundary", 0, to=7),
-        _set("episode", 1, to="r0-a1"),
-        _set("episode", 1, to="elsewhere"),
+        set_in("boundary", 0, to=7),
+        set_in("episode", 1, to="r0-a1"),
+        set_in("episode", 1, to="elsewhere"),
         _swap(("episode", "boundary")),
         _swap(_COLUMNS),
         _swap(_COLUMNS[2:]),
@@ -124,7 +107,7 @@ def test_a_changed_row_is_refused(tmp_path: Path, compression: Any, change: Chan
     first, *others = _blocks(folder)
     assert len(others) == 3
     change(first)
-    put_index(folder, index_bytes([first, *others], records=30, change=_set("blocks", "first", 0, to="r0")))
+    put_index(folder, index_bytes([first, *others], records=30, change=set_in("blocks", "first", 0, to="r0")))
     _is_refused(tmp_path)
 
 
@@ -142,20 +125,20 @@ def test_an_unchanged_index_that_is_written_again_is_accepted(tmp_path: Path) ->
 @pytest.mark.parametrize(
     "change",
     [
-        *(_drop(name) for name in ("records", "blocks")),
-        *(_set("records", to=bad) for bad in _any(29, 31, True, -1, "30", None)),
-        *(_set("blocks", to=bad) for bad in _any([], None, {})),
-        *(_drop("blocks", name) for name in _HEAD_COLUMNS),
-        *(_drop("blocks", name, 0) for name in _HEAD_COLUMNS),
-        *(_drop("blocks", name, 3) for name in _HEAD_COLUMNS),
-        *(_set("blocks", name, to=[]) for name in _HEAD_COLUMNS),
+        *(drop(name) for name in ("records", "blocks")),
+        *(set_in("records", to=bad) for bad in _any(29, 31, True, -1, "30", None)),
+        *(set_in("blocks", to=bad) for bad in _any([], None, {})),
+        *(drop("blocks", name) for name in _HEAD_COLUMNS),
+        *(drop("blocks", name, 0) for name in _HEAD_COLUMNS),
+        *(drop("blocks", name, 3) for name in _HEAD_COLUMNS),
+        *(set_in("blocks", name, to=[]) for name in _HEAD_COLUMNS),
         *(
-            _set("blocks", name, 1, to=bad)
+            set_in("blocks", name, 1, to=bad)
             for name in _HEAD_COLUMNS
             for bad in _any(True, 1.5, "x", "", -1, 0, 2**63, None)
         ),
-        _set("blocks", "sha256", 0, to="0" * 64),
-        _set("blocks", "sha256", 0, to="A" * 64),
+        set_in("blocks", "sha256", 0, to="0" * 64),
+        set_in("blocks", "sha256", 0, to="A" * 64),
         lambda head: [column.reverse() for column in head["blocks"].values()],
         lambda head: [column.pop() for column in head["blocks"].values()],
         lambda head: head["blocks"]["first"].__setitem__(0, "r"),
@@ -184,7 +167,7 @@ def test_a_changed_member_of_the_head_is_refused(tmp_path: Path, change: Change)
 def test_a_block_that_is_not_an_object_of_columns_is_refused(tmp_path: Path, block: bytes) -> None:
     write(tmp_path, many_records(30))
     folder = tmp_path / "agent-0"
-    first = _set("blocks", "first", 0, to="a")
+    first = set_in("blocks", "first", 0, to="a")
     put_index(folder, index_bytes([block, *_blocks(folder)[1:]], records=30, change=first))
     assert "block 0" in _is_refused(tmp_path)
 
@@ -213,7 +196,7 @@ def test_empty_and_oversized_blocks_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "agent-0"
     index = index_of(folder)
     empty: Index = {name: [] for name in _COLUMNS}
-    put_index(folder, index_bytes([index, empty], change=_set("blocks", "first", 1, to="x")))
+    put_index(folder, index_bytes([index, empty], change=set_in("blocks", "first", 1, to="x")))
     assert "1 to 4096 rows" in _is_refused(tmp_path)
     put_index(folder, index_bytes([index]))
     assert ckptfmt.verify(tmp_path).ok
@@ -246,13 +229,13 @@ def test_the_byte_limits_of_an_index_are_exact(tmp_path: Path, limit: str) -> No
 @pytest.mark.parametrize(
     ("compression", "change"),
     [
-        ("none", _set("segment", 0, to=99)),
-        ("none", _set("offset", 0, to=10**6)),
+        ("none", set_in("segment", 0, to=99)),
+        ("none", set_in("offset", 0, to=10**6)),
         ("none", _shift("start", 0, 1)),
         ("none", _shift("length", 0, -1)),
         ("none", _shift("stored", 0, 1)),
-        ("zstd", _set("stored", 0, to=10**6)),
-        ("zstd", _set("start", 0, to=10**6)),
+        ("zstd", set_in("stored", 0, to=10**6)),
+        ("zstd", set_in("start", 0, to=10**6)),
     ],
 )
 def test_a_row_outside_its_segment_is_refused_before_the_segment_is_read(

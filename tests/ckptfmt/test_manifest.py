@@ -13,30 +13,13 @@ import pytest
 import ckptfmt
 from ckptfmt import CheckpointError, Damaged, Unsupported
 from tests.ckptfmt.building import Built, body_of, build, many_records, sealed, write
+from tools.vectors.raw import drop, set_in
 
 _HEX = "0" * 64
 
 
 def _any(*values: Any) -> tuple[Any, ...]:
     return values
-
-
-def _set(*path: Any, to: Any) -> Callable[[Any], None]:
-    def change(body: Any) -> None:
-        for step in path[:-1]:
-            body = body[step]
-        body[path[-1]] = to
-
-    return change
-
-
-def _drop(*path: Any) -> Callable[[Any], None]:
-    def change(body: Any) -> None:
-        for step in path[:-1]:
-            body = body[step]
-        del body[path[-1]]
-
-    return change
 
 
 def _refused(folder: Path, file: Path, body: Any, error: type[CheckpointError] = Damaged) -> str:
@@ -60,21 +43,21 @@ _SEGMENT = ("segments", 0)
     "change",
     [
         *(
-            _drop(name)
+            drop(name)
             for name in ("checkpoint_id", "participant", "segments", "index", "records", "features")
         ),
-        *(_drop(*_SEGMENT, name) for name in ("file", "stored", "plain", "records", "codec")),
-        *(_set("records", to=bad) for bad in _any(True, -1, 1.0, "3", 4, None, 2**64 - 1)),
-        *(_set("checkpoint_id", to=bad) for bad in _any(1, "", "a\nb", None)),
-        *(_set("participant", "name", to=bad) for bad in _any(1, "", "../x", "other")),
-        *(_set("participant", "kind", to=bad) for bad in _any(1, "", None)),
-        *(_set("participant", to=bad) for bad in _any("agent-0", [], None)),
-        *(_set("segments", to=bad) for bad in _any({}, None, "x", [1], [])),
-        *(_set("features", to=bad) for bad in _any(None, {}, [1])),
-        *(_set(*_SEGMENT, "stored", to=bad) for bad in _any(0, True, "1", 10**9)),
-        *(_set(*_SEGMENT, "records", to=bad) for bad in _any(0, 2, True)),
-        *(_set(*_SEGMENT, "codec", to=bad) for bad in _any("zstd", "gzip", 1, None)),
-        _set("index", to="index.json"),
+        *(drop(*_SEGMENT, name) for name in ("file", "stored", "plain", "records", "codec")),
+        *(set_in("records", to=bad) for bad in _any(True, -1, 1.0, "3", 4, None, 2**64 - 1)),
+        *(set_in("checkpoint_id", to=bad) for bad in _any(1, "", "a\nb", None)),
+        *(set_in("participant", "name", to=bad) for bad in _any(1, "", "../x", "other")),
+        *(set_in("participant", "kind", to=bad) for bad in _any(1, "", None)),
+        *(set_in("participant", to=bad) for bad in _any("agent-0", [], None)),
+        *(set_in("segments", to=bad) for bad in _any({}, None, "x", [1], [])),
+        *(set_in("features", to=bad) for bad in _any(None, {}, [1])),
+        *(set_in(*_SEGMENT, "stored", to=bad) for bad in _any(0, True, "1", 10**9)),
+        *(set_in(*_SEGMENT, "records", to=bad) for bad in _any(0, 2, True)),
+        *(set_in(*_SEGMENT, "codec", to=bad) for bad in _any("zstd", "gzip", 1, None)),
+        set_in("index", to="index.json"),
     ],
 )
 def test_an_invalid_member_of_a_manifest_is_refused(tmp_path: Path, change: Callable[[Any], None]) -> None:
@@ -107,7 +90,7 @@ def test_an_invalid_member_of_a_manifest_is_refused(tmp_path: Path, change: Call
 def test_no_file_outside_the_participants_folder_is_read(tmp_path: Path, name: str) -> None:
     write(tmp_path, many_records(3))
     file = tmp_path / "agent-0" / "manifest.json"
-    for change in (_set(*_SEGMENT, "file", to=name), _set("index", to=name.replace("records", "index"))):
+    for change in (set_in(*_SEGMENT, "file", to=name), set_in("index", to=name.replace("records", "index"))):
         body = body_of(file)
         change(body)
         message = _refused(tmp_path, file, body)
@@ -192,7 +175,7 @@ def built(tmp_path: Path) -> Built:
     "change",
     [
         *(
-            _drop(name)
+            drop(name)
             for name in (
                 *(
                     "checkpoint_id",
@@ -207,16 +190,22 @@ def built(tmp_path: Path) -> Built:
                 "features",
             )
         ),
-        *(_set("sequence", to=bad) for bad in _any(True, -1, "1", None, 1.0)),
-        *(_set("cut", to=bad) for bad in _any(1, [], {"name": "x"}, {"name": "../x", "sha256": _HEX})),
-        *(_set("cut", "name", to=bad) for bad in _any("a/b", "..", "", 1)),
-        *(_set("cut", "sha256", to=bad) for bad in _any("", _HEX.replace("0", "A"), 1)),
-        *(_set("participants", to=bad) for bad in _any([], None, {"../x": {"kind": "a", "manifest": _HEX}})),
-        *(_set("participants", "agent-0", to=bad) for bad in _any([], {"kind": "agent"}, {"manifest": _HEX})),
-        *(_set("episodes", to=bad) for bad in _any(["b", "a"], ["a", "a"], ["a-a1-a2"], [1], None)),
-        *(_set("restarts", to=bad) for bad in _any(["b", "a"], [1], None)),
-        *(_set("marks", to=bad) for bad in _any([], {"r-a1": 1}, {"r": -1}, {"r": True}, {"r": "1"})),
-        *(_set("patches", to=bad) for bad in _any({}, [[[], [["nothing", "nan"]]]])),
+        *(set_in("sequence", to=bad) for bad in _any(True, -1, "1", None, 1.0)),
+        *(set_in("cut", to=bad) for bad in _any(1, [], {"name": "x"}, {"name": "../x", "sha256": _HEX})),
+        *(set_in("cut", "name", to=bad) for bad in _any("a/b", "..", "", 1)),
+        *(set_in("cut", "sha256", to=bad) for bad in _any("", _HEX.replace("0", "A"), 1)),
+        *(
+            set_in("participants", to=bad)
+            for bad in _any([], None, {"../x": {"kind": "a", "manifest": _HEX}})
+        ),
+        *(
+            set_in("participants", "agent-0", to=bad)
+            for bad in _any([], {"kind": "agent"}, {"manifest": _HEX})
+        ),
+        *(set_in("episodes", to=bad) for bad in _any(["b", "a"], ["a", "a"], ["a-a1-a2"], [1], None)),
+        *(set_in("restarts", to=bad) for bad in _any(["b", "a"], [1], None)),
+        *(set_in("marks", to=bad) for bad in _any([], {"r-a1": 1}, {"r": -1}, {"r": True}, {"r": "1"})),
+        *(set_in("patches", to=bad) for bad in _any({}, [[[], [["nothing", "nan"]]]])),
     ],
 )
 def test_an_invalid_member_of_checkpoint_json_is_refused(built: Built, change: Callable[[Any], None]) -> None:
@@ -233,14 +222,14 @@ def test_an_invalid_member_of_checkpoint_json_is_refused(built: Built, change: C
 @pytest.mark.parametrize(
     ("change", "file"),
     [
-        (_set("checkpoint_id", to="another"), "cut.json"),
-        (_set("cut", "sha256", to=_HEX), "cut.json"),
-        (_set("participants", "agent-0", "kind", to="resources"), "agent-0/manifest.json"),
-        (_set("participants", "agent-0", "manifest", to=_HEX), "agent-0/manifest.json"),
-        (_set("participants", "agent-7", to={"kind": "agent", "manifest": _HEX}), "agent-7/manifest.json"),
-        (_drop("participants", "agent-0"), None),
-        (_set("episodes", to=["r0"]), "checkpoint.json"),
-        (_set("cut", to=None), "agent-0/manifest.json"),
+        (set_in("checkpoint_id", to="another"), "cut.json"),
+        (set_in("cut", "sha256", to=_HEX), "cut.json"),
+        (set_in("participants", "agent-0", "kind", to="resources"), "agent-0/manifest.json"),
+        (set_in("participants", "agent-0", "manifest", to=_HEX), "agent-0/manifest.json"),
+        (set_in("participants", "agent-7", to={"kind": "agent", "manifest": _HEX}), "agent-7/manifest.json"),
+        (drop("participants", "agent-0"), None),
+        (set_in("episodes", to=["r0"]), "checkpoint.json"),
+        (set_in("cut", to=None), "agent-0/manifest.json"),
     ],
 )
 def test_checkpoint_json_is_compared_with_the_files_that_it_names(
