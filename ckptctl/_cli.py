@@ -127,7 +127,10 @@ def _fail(message: str, *, status: int = 2) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command and exit. Wrong usage is one line on standard error, and status 2."""
+    """Run the command and exit.
+
+    Wrong usage is one line on standard error, and status 2.
+    """
     try:
         status = app(prog_name=PROGRAM, standalone_mode=False)
     except typer.Abort:

@@ -224,7 +224,9 @@ class NotPrepared(CoordinationError):
 
 
 class SettingsError(CkptctlError):
-    """A wrong ``checkpoint:`` block of a configuration. The message never contains the token.
+    """A wrong ``checkpoint:`` block of a configuration.
+
+    The message never contains the token.
 
     Args:
         field: The name of the setting; empty for the block as a whole.

@@ -88,7 +88,10 @@ class Transport(Protocol):
 
 
 def parse_key(value: object) -> EpisodeId:
-    """A capture key of a body or path (ID10). Raises ValueError."""
+    """A capture key of a body or path (ID10).
+
+    Raises ValueError.
+    """
     if not isinstance(value, str):
         raise ValueError("a capture key is a string")
     try:
@@ -209,7 +212,10 @@ REQUESTS: Mapping[str, type[Request]] = {
 
 
 def parse_request(verb: str, body: bytes) -> Request:
-    """The validated request of a POST. Raises `ControlError` ``invalid_request``."""
+    """The validated request of a POST.
+
+    Raises `ControlError` ``invalid_request``.
+    """
     value = parse_json(body)
     model = REQUESTS[verb]
     if isinstance(value, dict) and (unknown := value.keys() - model.model_fields.keys()):
@@ -223,7 +229,10 @@ def parse_request(verb: str, body: bytes) -> Request:
 
 
 def parse_json(body: bytes) -> Any:
-    """Strict JSON: no repeated key, no NaN, valid UTF-8. Raises `ControlError` ``invalid_request``."""
+    """Strict JSON: no repeated key, no NaN, valid UTF-8.
+
+    Raises `ControlError` ``invalid_request``.
+    """
     if len(body) > MAX_BODY_BYTES:
         raise too_large()
     try:
@@ -247,7 +256,10 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def parse_deadline(header: str | None, *, default: float, maximum: float) -> float:
-    """Seconds left for a call; above the maximum it is clamped. Raises ``invalid_request``."""
+    """Seconds left for a call; above the maximum it is clamped.
+
+    Raises ``invalid_request``.
+    """
     if header is None:
         return default
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", header, re.ASCII):

@@ -19,7 +19,9 @@ MAX_SECONDS = 10**9
 
 @dataclass(frozen=True)
 class Settings:
-    """The ``checkpoint:`` block of a server's configuration. No repr or message contains the token.
+    """The ``checkpoint:`` block of a server's configuration.
+
+    No repr or message contains the token.
 
     Attributes:
         enabled: Whether the server has control routes.
@@ -98,7 +100,10 @@ class Settings:
 
 
 def checked_token(token: object) -> str:
-    """The token without white space around it. Raises a `SettingsError` that does not contain it."""
+    """The token without white space around it.
+
+    Raises a `SettingsError` that does not contain it.
+    """
     if not isinstance(token, str):
         raise SettingsError("control_auth_token", "must be a string")
     token = token.strip()
@@ -110,7 +115,10 @@ def checked_token(token: object) -> str:
 
 
 def read_token(path: str | Path) -> str:
-    """The token in a file, without white space around it. Raises a `SettingsError` without its content."""
+    """The token in a file, without white space around it.
+
+    Raises a `SettingsError` without its content.
+    """
     try:
         return Path(path).read_text(encoding="ascii").strip()
     except (OSError, ValueError, TypeError) as error:

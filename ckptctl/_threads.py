@@ -22,7 +22,10 @@ _running = 0
 
 
 def running_threads() -> int:
-    """How many such threads run now in this process. A virtual clock waits for them."""
+    """How many such threads run now in this process.
+
+    A virtual clock waits for them.
+    """
     return _running
 
 

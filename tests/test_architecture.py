@@ -135,6 +135,19 @@ def test_only_stores_call_the_operating_system() -> None:
     assert wrong <= {"ckptfmt._values.conversion"}  # a path is one of the values that it converts
 
 
+def test_no_python_file_is_long() -> None:
+    """A long file holds two nouns: split it."""
+    tracked = [
+        path
+        for folder in (*PACKAGES, "tests", "tools", "benchmarks")
+        for path in (PROJECT / folder).rglob("*.py")
+    ]
+    long = {
+        str(path.relative_to(PROJECT)) for path in tracked if len(path.read_text("utf-8").splitlines()) >= 400
+    }
+    assert not long
+
+
 def test_imports_are_found(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(

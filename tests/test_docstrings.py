@@ -121,16 +121,8 @@ RECORDS: Final = [
 ]
 
 
-# The docstrings of ckptfmt get their sections one by one: take this away when all of them have theirs.
-_BEING_WRITTEN: Final = pytest.mark.xfail(strict=False, reason="docstrings of ckptfmt are being written")
-
-
 def _each(documented: list[Documented]) -> pytest.MarkDecorator:
-    cases = [
-        pytest.param(it, id=it.path, marks=_BEING_WRITTEN if it.path.startswith("ckptfmt.") else ())
-        for it in documented
-    ]
-    return pytest.mark.parametrize("it", cases)
+    return pytest.mark.parametrize("it", [pytest.param(it, id=it.path) for it in documented])
 
 
 @_each(EVERYTHING)
@@ -141,7 +133,6 @@ def test_the_first_line_ends_with_a_period(it: Documented) -> None:
     assert not rest or not rest[0], "no empty line below the first line"
 
 
-@pytest.mark.xfail(strict=False, reason="docstrings are being written")
 @_each(EVERYTHING)
 def test_the_first_line_is_one_sentence(it: Documented) -> None:
     first = it.text.partition("\n")[0]

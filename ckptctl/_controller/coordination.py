@@ -37,7 +37,9 @@ LEAST_RANK_SECONDS = 5.0
 
 
 class Coordination:
-    """The calls of a training controller to its servers. Deadlines are seconds, one for all servers.
+    """The calls of a training controller to its servers.
+
+    Deadlines are seconds, one for all servers.
 
     It has memory: it keeps which attempts were retired and not yet forgotten, and stores them as ``marks``
     in the checkpoints that it commits.
@@ -104,7 +106,9 @@ class Coordination:
             yield await self.prepare(checkpoint_id, directory, deadline=deadline)
 
     async def prepare(self, checkpoint_id: str, directory: str, *, deadline: float = 60.0) -> PrepareResult:
-        """Close the servers rank by rank. May be called again with the same id after `NotPrepared`.
+        """Close the servers rank by rank.
+
+        May be called again with the same id after `NotPrepared`.
 
         For callers that cannot use `prepared`: they must renew the leases, and resume in any case.
 

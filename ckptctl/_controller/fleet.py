@@ -59,7 +59,10 @@ class Server:
 
     @property
     def prepare_rank(self) -> int:
-        """Its place in prepare: `rank`, or that of its kind. Resume goes in the reverse order."""
+        """Its place in prepare: `rank`, or that of its kind.
+
+        Resume goes in the reverse order.
+        """
         return PREPARE_RANKS[self.kind] if self.rank is None else self.rank
 
     @property

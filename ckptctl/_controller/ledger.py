@@ -80,7 +80,10 @@ class Ledger:
 
     @property
     def settled(self) -> dict[str, Any]:
-        """Rollout id to result, in the order in which the results came. A copy."""
+        """Rollout id to result, in the order in which the results came.
+
+        A copy.
+        """
         return dict(self._settled)
 
     def value(self) -> dict[str, Any]:

@@ -72,7 +72,10 @@ REPLIES: Mapping[str, type[Reply]] = {
 
 
 def check_reply(verb: str, reply: object) -> str:
-    """The ``instance_id`` of a reply that holds what it must. Raises `ControlError` ``bad_reply``."""
+    """The ``instance_id`` of a reply that holds what it must.
+
+    Raises `ControlError` ``bad_reply``.
+    """
     try:
         return REPLIES.get(verb, Reply).model_validate(reply).instance_id
     except ValidationError as error:

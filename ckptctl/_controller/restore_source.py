@@ -24,7 +24,10 @@ class RestoreSource:
         return self.cut.run_url
 
     def chosen(self, scope: Collection[EpisodeId | str] | None) -> list[EpisodeId]:
-        """The saved episodes to continue, all for None. Raises ValueError for one that was not saved."""
+        """The saved episodes to continue, all for None.
+
+        Raises ValueError for one that was not saved.
+        """
         saved = list(map(EpisodeId.from_capture_key, self.checkpoint.episodes))
         if scope is None:
             return saved

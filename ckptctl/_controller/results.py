@@ -47,7 +47,9 @@ class PrepareResult:
         return [each for each in episodes if as_episode(each) not in self.restarts]
 
     async def commit(self, scope: Collection[EpisodeId | str], *, deadline: float = 600.0) -> CommitResult:
-        """Save these episodes on every server. May be called again after a retryable error.
+        """Save these episodes on every server.
+
+        May be called again after a retryable error.
 
         Args:
             scope: Attempts or their capture keys.
@@ -66,7 +68,9 @@ class PrepareResult:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """What every server has saved. The checkpoint is complete only once `publish` has returned.
+    """What every server has saved.
+
+    The checkpoint is complete only once `publish` has returned.
 
     It can be pickled, so another process may publish.
 
@@ -131,7 +135,9 @@ class CommitResult:
         return [each for each, future in waiting.items() if not future.done()]
 
     def publish(self, *, sequence: int, state: Any = None, unstarted: Iterable[EpisodeId] = ()) -> str:
-        """Create ``checkpoint.json``, which makes the checkpoint complete (CO11). Blocking, thread-safe.
+        """Create ``checkpoint.json``, which makes the checkpoint complete (CO11).
+
+        Blocking, thread-safe.
 
         Args:
             sequence: Orders the checkpoints of a run, such as the training step.
@@ -157,7 +163,9 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """What every server has restored. Admission opens when the block of ``restored`` ends.
+    """What every server has restored.
+
+    Admission opens when the block of ``restored`` ends.
 
     It can be pickled.
 
@@ -182,7 +190,10 @@ class RestoreResult:
 
 
 def as_episode(each: EpisodeId | str) -> EpisodeId:
-    """An episode given as such, or by its capture key. Raises `ckptfmt.InvalidId`."""
+    """An episode given as such, or by its capture key.
+
+    Raises `ckptfmt.InvalidId`.
+    """
     return each if isinstance(each, EpisodeId) else EpisodeId.from_capture_key(each)
 
 

@@ -36,12 +36,18 @@ class Episode:
 
     @property
     def number(self) -> int | None:
-        """Number of the last boundary, which is how many steps are done. None before the first one."""
+        """Number of the last boundary, which is how many steps are done.
+
+        None before the first one.
+        """
         return self._live.number
 
     @property
     def state(self) -> Any:
-        """The state of the last boundary; after a restore, the restored one. None before the first one."""
+        """The state of the last boundary; after a restore, the restored one.
+
+        None before the first one.
+        """
         return self._live.state
 
     @property
@@ -85,7 +91,9 @@ class Episode:
         await self._live.finish(kind, error, traceback)
 
     def step(self, mode: Mode = "wait") -> AbstractAsyncContextManager[None]:
-        """Return the context of one step. Entering it waits while a checkpoint is open.
+        """Return the context of one step.
+
+        Entering it waits while a checkpoint is open.
 
         Args:
             mode: A checkpoint waits for a ``"wait"`` step and the boundary after it. It does not wait for

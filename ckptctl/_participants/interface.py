@@ -111,7 +111,9 @@ class RestoredRecord:
 
 
 class Participant(ABC):
-    """One server that holds state of episodes. All methods run on the event loop of its control plane.
+    """One server that holds state of episodes.
+
+    All methods run on the event loop of its control plane.
 
     A method may raise any exception. The control call that needed it then fails with an error reply: a
     `ControlError` keeps its code, a :class:`ckptfmt.CheckpointError` has the code that
@@ -143,7 +145,9 @@ class Participant(ABC):
 
     @abstractmethod
     async def reopen(self) -> None:
-        """Let the executions go on. Called after every `close`, also after one that failed halfway.
+        """Let the executions go on.
+
+        Called after every `close`, also after one that failed halfway.
 
         Raises:
             Exception: Any error. The resume fails, and is tried again until it succeeds.
@@ -151,7 +155,9 @@ class Participant(ABC):
 
     @abstractmethod
     def ready(self) -> bool:
-        """Tell whether every running execution that can be saved is at a boundary. Called often (CP7).
+        """Tell whether every running execution that can be saved is at a boundary.
+
+        Called often (CP7).
 
         Returns:
             True when a checkpoint has nothing to wait for.
@@ -162,7 +168,9 @@ class Participant(ABC):
 
     @abstractmethod
     def blockers(self, limit: int) -> tuple[list[Blocker], int]:
-        """Return the executions that keep `ready` false. Called often, with a limit of 0 by status.
+        """Return the executions that keep `ready` false.
+
+        Called often, with a limit of 0 by status.
 
         Args:
             limit: How many to list at most.
@@ -176,7 +184,9 @@ class Participant(ABC):
 
     @abstractmethod
     async def prepare(self) -> PrepareReport:
-        """Report what can be saved. Called once ready, or at the deadline; may be called again.
+        """Report what can be saved.
+
+        Called once ready, or at the deadline; may be called again.
 
         Returns:
             All episodes that can be saved, and all that cannot.
@@ -230,7 +240,9 @@ class Participant(ABC):
         """
 
     async def delete_restored(self, episodes: Collection[EpisodeId]) -> None:
-        """Free restored episodes that never ran here. Their attempts may be restored again later.
+        """Free restored episodes that never ran here.
+
+        Their attempts may be restored again later.
 
         By default it calls `retire`.
 

@@ -22,7 +22,10 @@ Mode = Literal["wait", "replay"]
 
 
 class LiveEpisode:
-    """One running episode. All methods but `record` and the properties belong to the task that runs it."""
+    """One running episode.
+
+    All methods but `record` and the properties belong to the task that runs it.
+    """
 
     def __init__(
         self, episode_id: EpisodeId, parking: Parking, *, deadline: float | None, restart: str | None
@@ -58,7 +61,10 @@ class LiveEpisode:
         self._ended: asyncio.Future[None] = self._loop.create_future()
 
     def continue_from(self, saved: RestoredRecord | Record) -> None:
-        """Begin at a saved boundary. Raises what decoding its payload raises."""
+        """Begin at a saved boundary.
+
+        Raises what decoding its payload raises.
+        """
         self._continued = saved
         self.number = saved.boundary
         self.state = _state(saved)
@@ -99,7 +105,10 @@ class LiveEpisode:
     # Steps and boundaries
 
     async def begin_step(self, mode: Mode) -> None:
-        """Wait while parked, then be in a step. Raises `StepOrderError` without a boundary before it."""
+        """Wait while parked, then be in a step.
+
+        Raises `StepOrderError` without a boundary before it.
+        """
         if self._step_done or self._in_step:
             raise StepOrderError(
                 f"episode {self.id.capture_key}: record a boundary after each step, before the next one"
@@ -110,7 +119,10 @@ class LiveEpisode:
             self._set_blocked("in a step")
 
     def end_step(self) -> None:
-        """The step has ended. A wait step still blocks until its boundary; a replay step never does (ST5)."""
+        """The step has ended.
+
+        A wait step still blocks until its boundary; a replay step never does (ST5).
+        """
         self._in_step = None
         self._step_done = True
 
@@ -148,13 +160,19 @@ class LiveEpisode:
         self._set_blocked("completing")
 
     async def park(self) -> None:
-        """Wait while the server is closed, unless the episode is exempt. The deadline is paused meanwhile."""
+        """Wait while the server is closed, unless the episode is exempt.
+
+        The deadline is paused meanwhile.
+        """
         while self._parking.closed and not self.exempt:
             self._timeout.pause()
             await self._parking.wait_until_open()
 
     async def wait_to_begin(self) -> None:
-        """Wait until the episode may begin. It has no clock yet."""
+        """Wait until the episode may begin.
+
+        It has no clock yet.
+        """
         if self.restart is not None:
             # Restarts that prepare reported must not change before its commit (RS4).
             while self._parking.closed and not self._parking.exempts(self.id):
@@ -182,7 +200,10 @@ class LiveEpisode:
 
     @property
     def blocker(self) -> Blocker:
-        """Why a checkpoint has to wait for it. Only while it `blocks`."""
+        """Why a checkpoint has to wait for it.
+
+        Only while it `blocks`.
+        """
         reason = "being retired" if self._retiring else self._blocked_by or ""
         return Blocker(self.id, reason, self._loop.time() - self._since)
 
@@ -192,7 +213,10 @@ class LiveEpisode:
         return self._ended
 
     def saved_state(self) -> RestoredRecord | Record:
-        """The last boundary. Before the first of its own: the record that it continues, unchanged."""
+        """The last boundary.
+
+        Before the first of its own: the record that it continues, unchanged.
+        """
         if self._continued is not None:
             return self._continued
         payload = self.state if self.number is not None else None
@@ -206,7 +230,10 @@ class LiveEpisode:
             self._task.cancel()
 
     def server_closed(self) -> None:
-        """Its server has closed. At a boundary the deadline is paused: it, or its callee, is parked."""
+        """Its server has closed.
+
+        At a boundary the deadline is paused: it, or its callee, is parked.
+        """
         self._update()
         if not self.blocks and not self.exempt:
             self._timeout.pause()

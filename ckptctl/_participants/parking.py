@@ -46,7 +46,10 @@ class Parking:
         return episode in self._exempt
 
     async def wait_until_open(self) -> None:
-        """Wait for the reopening. It may have closed again by the time that the caller runs."""
+        """Wait for the reopening.
+
+        It may have closed again by the time that the caller runs.
+        """
         await self._open.wait()
 
     def begin_blocking(self) -> None:

@@ -28,14 +28,20 @@ class PausableTimeout:
         await self._timeout.__aexit__(kind, error, traceback)
 
     def pause(self) -> None:
-        """Stop the clock. Pausing twice is the same as once; a deadline that has passed stays so."""
+        """Stop the clock.
+
+        Pausing twice is the same as once; a deadline that has passed stays so.
+        """
         ends_at = self._timeout.when()
         if ends_at is not None and not self._timeout.expired():
             self._left = ends_at - self._loop.time()
             self._timeout.reschedule(None)
 
     def resume(self) -> None:
-        """Let the clock run on. Without a pause nothing changes."""
+        """Let the clock run on.
+
+        Without a pause nothing changes.
+        """
         if self._left is not None:
             self._timeout.reschedule(self._loop.time() + self._left)
             self._left = None

@@ -107,7 +107,9 @@ class SessionParticipant(Participant):
         """
 
     def cleared(self, episode: EpisodeId) -> None:
-        """Remove what belongs to an episode outside memory, such as files. Does nothing by default.
+        """Remove what belongs to an episode outside memory, such as files.
+
+        Does nothing by default.
 
         Called after a retire, and before a restore installs records (RE4).
 

@@ -54,7 +54,10 @@ class EpisodeSteps:
 
     @property
     def blocking(self) -> int:
-        """How many episodes a checkpoint has to wait for. A running count, so cheap to ask (ST7)."""
+        """How many episodes a checkpoint has to wait for.
+
+        A running count, so cheap to ask (ST7).
+        """
         return self._parking.blocking
 
     def episode(

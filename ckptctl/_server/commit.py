@@ -61,7 +61,9 @@ class CommitOperation:
         return request.directory, tuple(sorted(request.episodes))
 
     def task(self) -> asyncio.Task[dict[str, Any]]:
-        """The running or finished work. If storing failed, it begins again where it stopped.
+        """The running or finished work.
+
+        If storing failed, it begins again where it stopped.
 
         Raises `ControlError` ``export_failed`` when the export failed before.
         """

@@ -55,7 +55,9 @@ class PhaseMachine:
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def check(self, verb: str, checkpoint_id: str | None) -> None:
-        """Refuse a request by its id, then by its phase (CP3, CP5, CP17). Changes nothing.
+        """Refuse a request by its id, then by its phase (CP3, CP5, CP17).
+
+        Changes nothing.
 
         Raises `ControlError`: ``checkpoint_conflict``, ``wrong_phase``, or ``not_ready`` for a commit
         while preparing.
@@ -111,7 +113,10 @@ class PhaseMachine:
         self._close()
 
     def begin_end(self) -> None:
-        """A resume or expiry of the open checkpoint begins. It may take a while, or be retried."""
+        """A resume or expiry of the open checkpoint begins.
+
+        It may take a while, or be retried.
+        """
         self.ending = True
 
     def end(self) -> None:

@@ -89,7 +89,7 @@ class ControlPlane:
         participant.changed = self._changed.set
 
     async def close(self) -> None:
-        """Stop the lease, and a write so that it leaves no temporary file. Call it when the server stops."""
+        """Stop the lease and any write, when the server stops: no temporary file is left."""
         self._lease.close()
         if self._commit is not None:
             await self._commit.stop()
@@ -167,7 +167,7 @@ class ControlPlane:
         )
 
     def status(self) -> dict[str, Any]:
-        """Return the reply of ``status``. It never waits, in any phase (CP10).
+        """Return the reply of ``status``, without waiting, in any phase (CP10).
 
         Returns:
             The members that ``docs/protocol.md`` lists for it, without ``instance_id``.

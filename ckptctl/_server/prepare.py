@@ -66,7 +66,9 @@ class PrepareOperation:
         await asyncio.wait(tasks)
 
     async def report(self, ready: bool, deadline: float) -> dict[str, Any]:
-        """The reply of prepare, without its phase. Once the participant was ready it stays the same (CP16).
+        """The reply of prepare, without its phase.
+
+        Once the participant was ready it stays the same (CP16).
 
         Raises ``deadline_exceeded`` when the participant is ready but has not reported what it can save.
         """
@@ -108,7 +110,10 @@ class PrepareOperation:
         return asking.result()
 
     def check_scope(self, request: protocol.CommitRequest) -> None:
-        """Refuse a commit whose scope names a restart (RS3). Raises ``restart_in_scope``."""
+        """Refuse a commit whose scope names a restart (RS3).
+
+        Raises ``restart_in_scope``.
+        """
         named = [each.capture_key for each in request.episodes if each in self._restarts]
         if named:
             raise ControlError(

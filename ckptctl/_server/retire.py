@@ -30,7 +30,9 @@ class RetireOperations:
     async def retire(
         self, episodes: Collection[EpisodeId], installing: asyncio.Task[Any] | None, deadline: float
     ) -> None:
-        """Retire each rollout named, up to its latest attempt. The tasks go on without their caller.
+        """Retire each rollout named, up to its latest attempt.
+
+        The tasks go on without their caller.
 
         ``installing``: a restore that may still add episodes. Raises ``deadline_exceeded`` when work has not
         ended by then, and the error of a participant that failed; the attempts are refused either way.
@@ -48,7 +50,10 @@ class RetireOperations:
             task.result()
 
     def forget(self, rollouts: Collection[str]) -> list[str]:
-        """End the refusal of rollouts. Returns those of which a retire runs or has failed, which are kept."""
+        """End the refusal of rollouts.
+
+        Returns those of which a retire runs or has failed, which are kept.
+        """
         unfinished = {episode.rollout_id for episode in self._tasks}
         kept = sorted(unfinished.intersection(rollouts))
         for rollout_id in set(rollouts).difference(kept):

@@ -17,7 +17,10 @@ def loop_time() -> float:
 
 
 async def done_by(tasks: Collection[asyncio.Future[Any]], deadline: float) -> bool:
-    """Whether all tasks are done by ``deadline``, a time of the running loop. They go on either way."""
+    """Whether all tasks are done by ``deadline``, a time of the running loop.
+
+    They go on either way.
+    """
     waiting = [task for task in tasks if not task.done()]
     if not waiting:
         return True
@@ -42,7 +45,10 @@ async def result_by(task: asyncio.Future[T], deadline: float) -> T:
 
 
 async def true_by(condition: Callable[[], bool], changed: asyncio.Event, deadline: float) -> bool:
-    """Whether the condition is true by ``deadline``. It is asked again whenever ``changed`` is set."""
+    """Whether the condition is true by ``deadline``.
+
+    It is asked again whenever ``changed`` is set.
+    """
     while not condition():
         changed.clear()
         try:

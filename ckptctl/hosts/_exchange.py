@@ -83,7 +83,9 @@ def parse_capture_key(text: str) -> EpisodeId:
 
 
 def error_body(error: ControlError, **more: object) -> bytes:
-    """Encode the body of an error reply. Its HTTP status is ``error.status``.
+    """Encode the body of an error reply.
+
+    Its HTTP status is ``error.status``.
 
     Args:
         error: The error. Details that are not JSON are left out.

@@ -34,7 +34,9 @@ _stalled = 0
 
 
 class Stall:
-    """A place where threads wait until the test releases them. Virtual time passes meanwhile.
+    """A place where threads wait until the test releases them.
+
+    Virtual time passes meanwhile.
 
     Args:
         behind: How many more threads hang meanwhile because the one that waits here holds a lock.
@@ -58,7 +60,10 @@ class Stall:
         self._watched_by: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def wait(self) -> None:
-        """Wait here, in a thread, until `release`. Returns at once afterwards."""
+        """Wait here, in a thread, until `release`.
+
+        Returns at once afterwards.
+        """
         global _stalled
         with _lock:
             if self._released.is_set():
@@ -72,7 +77,10 @@ class Stall:
         self._released.wait()
 
     def release(self) -> None:
-        """Let every thread go on. From now on, and not only once they run, the clock does not move."""
+        """Let every thread go on.
+
+        From now on, and not only once they run, the clock does not move.
+        """
         global _stalled
         with _lock:
             _stalled -= self._waiting * (1 + self._behind)
@@ -80,7 +88,9 @@ class Stall:
             self._released.set()
 
     async def reached(self, count: int = 1) -> None:
-        """Wait until threads have arrived here. Virtual time passes if it has to.
+        """Wait until threads have arrived here.
+
+        Virtual time passes if it has to.
 
         Args:
             count: How many, since the stall was made.
@@ -191,7 +201,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def on_virtual_clock(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Turn an async test function into a plain one that runs on a virtual clock. A decorator.
+    """Turn an async test function into a plain one that runs on a virtual clock.
+
+    A decorator.
 
     Args:
         test: The async function.

@@ -148,7 +148,10 @@ class Hold:
         self._released = asyncio.Event()
 
     async def wait(self) -> None:
-        """Wait for `release`. Returns at once afterwards."""
+        """Wait for `release`.
+
+        Returns at once afterwards.
+        """
         self._reached.set()
         while not self._released.is_set():
             try:

@@ -22,7 +22,9 @@ __all__ = ["ControlClient"]
 
 
 class ControlClient:
-    """A pool of control connections. Use it as an async context manager.
+    """A pool of control connections.
+
+    Use it as an async context manager.
 
     Args:
         token: The token of the servers.

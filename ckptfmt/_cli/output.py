@@ -100,8 +100,10 @@ def _shows_bold() -> bool:
 
 
 def _encodable(value: Any) -> Any:
-    """A copy of ``value`` that JSON can hold: bytes of a path that are not UTF-8, which Python represents as
-    surrogates, are escaped."""
+    """A copy of ``value`` that JSON can hold.
+
+    Bytes of a path that are not UTF-8, which Python represents as surrogates, are escaped.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

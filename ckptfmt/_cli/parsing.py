@@ -35,6 +35,7 @@ def parse(words: Sequence[str], output: Output) -> Job | int:
 
     Args:
         words: The words after the name of the program, without ``--json``.
+        output: Takes what typer prints.
 
     Returns:
         The work of the command, or the exit status when there is nothing more to do.
