@@ -77,7 +77,7 @@ rules: $(DEV)
 
 # A warning, such as a broken link or reference, fails the build. Nothing is fetched.
 docs: $(DOCS)
-	$(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --quiet -c docs . build/docs
+	$(BIN)/sphinx-build --fresh-env --nitpicky --fail-on-warning --keep-going --quiet -c docs . build/docs
 	@echo "The site is in build/docs: open build/docs/index.html"
 
 bench: $(BENCH)
