@@ -25,7 +25,7 @@ class StoreCall(NamedTuple):
 class CountingStore(ForwardingStore):
     """A store that records every call that needs at least one request to a bucket.
 
-    Stores that :meth:`Store.at <ckptfmt.stores.Store.at>` returns share the list of calls. A walk counts as one call.
+    The stores that its ``at`` returns share the list of calls. A walk counts as one call.
 
     Args:
         inner: The store that does the work.
